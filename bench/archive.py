@@ -35,12 +35,13 @@ from lace.policy.origin import Viewer
 from lace.policy.select import select_all, select_coordinate
 from lace.records.validate import reread
 from lace.records.write import encode_record
-from lace.spark.archive.archive import Archive, ArchiveLookup, FewLimits, Progress
+from lace.spark.archive.archive import Archive, ArchiveLookup, Progress
 from lace.spark.archive.log import State
 from lace.spark.archive.publish import publish
 from lace.spark.archive.run import run
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.session.session import spark_session
+from lace.thresholds import ArchiveThresholds
 from spark import HEAP, MIB, Bench, Memory, bench_programs, shuffle_bytes, small_plex, write_bundles, write_piece
 
 BEFORE = "d8149f3"  # the last commit before archives: `lace pipeline` and the executor's rounds are measured against it
@@ -268,20 +269,21 @@ found = Pipeline(spark, settings, lambda step, what: None).run()
 print(json.dumps({name: step.seconds for name, step in found.steps.items()}))
 """
 COLD_NOW = """
-from lace.spark.archive.archive import Archive, FewLimits
+from lace.spark.archive.archive import Archive
+from lace.thresholds import ArchiveThresholds
 from lace.spark.archive.publish import publish
-from lace.spark.archive.report import hashes_at, write_report
+from lace.spark.archive.report import write_report
 from lace.spark.archive.run import run
-archive = Archive(str(out), lambda: spark, few=LIMITS)
+archive = Archive(str(out), lambda: spark, thresholds=LIMITS)
 archive.init()
 archive.add([bundles], 32 << 20); done("add")
 run(archive, [peer]); done("run")
 publish(archive, [peer]); done("publish")
-write_report(archive, {"half": hashes_at(archive, half)}); done("report and reconcile")
+write_report(archive, {"half": half}); done("report and reconcile")
 print(json.dumps(steps))
 """
 # As it comes, which for so few records is without a job, and all of it by jobs.
-COLD_WAYS = {"now": "FewLimits()", "now, by jobs": "FewLimits(bytes=0)"}
+COLD_WAYS = {"now": "ArchiveThresholds()", "now, by jobs": "ArchiveThresholds(in_process_bytes=0)"}
 
 
 def code_before(folder: Path) -> Path | None:
@@ -394,7 +396,9 @@ def bench_scale(report: Report, spark: Any, folder: Path, sizes: tuple[int, int]
         say("bundles", "writing")
         bundles = write_bundles(place / "in", size, sealed=False)
         # All by jobs, the warming too.
-        archive = Archive(str(place / "root"), lambda: spark, few=FewLimits(bytes=0), progress=say)
+        archive = Archive(
+            str(place / "root"), lambda: spark, thresholds=ArchiveThresholds(in_process_bytes=0), progress=say
+        )
         archive.init()
         memory, before, (_, newest) = Memory(), spilled(spark), shuffle_bytes(spark)
         with memory.watched():

@@ -94,6 +94,11 @@ async def crowd(report: Report, followers: Crowd, server: Server, count: int, ro
     told = f"{rounds} records, {len(late)} arrivals; median {statistics.median(late):.3f} s, last {late[-1]:.3f} s"
     report.row("a new record of one at each of the others, p99", p99, "s", told)
     report.row("the same: CPU of the server for each", spent[0] / rounds, "s", f"followers {spent[1] / rounds:.3f} s")
+    cpu_s, burst = server.cpu_s, 200 if report.quick else 1000
+    seconds = await followers.burst(1_000_000, burst)
+    cpu_s, deliveries = server.cpu_s - cpu_s, burst * (count - 1)
+    report.row(f"{burst} records of one at each of the others: deliveries a second", deliveries / seconds, "", "")
+    report.row("the same: CPU of the server for each", cpu_s / deliveries * 1e6, "µs", "")
     report.row("memory of the server", server.memory, "MB", "")
     report.at_most(f"{count} followers: a new record at each of them, p99", wanted=0.5, got=p99, unit=" s")
     report.at_most(f"{count} followers: memory of the server", wanted=1500, got=server.memory, unit=" MB")

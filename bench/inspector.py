@@ -94,7 +94,7 @@ class Counter:
         opened = next(iter(inspected.laces.values()))
         store = opened.lace.store
         assert isinstance(store, SQLiteStore)
-        for connection in (opened.browser._connection, store._file.connection):
+        for connection in (opened.browser._connection, store.file.connection):
             connection.set_trace_callback(self._count)
 
     def _count(self, _: str) -> None:

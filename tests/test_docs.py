@@ -91,11 +91,11 @@ def _leaves(nav: object) -> Iterator[str]:
 
 
 def test_every_key_of_a_node_file_is_explained_and_the_example_is_read(tmp_path: Path) -> None:
-    from lace.cli.options.nodefile import _LIMITS, read_node_file
+    from lace.cli.options.nodefile import LIMITS, read_node_file
 
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     source = (SOURCE / "lace" / "cli" / "options" / "nodefile.py").read_text(encoding="utf-8")
-    keys = {*re.findall(r'(?:self|reader)\._[a-z]+\(\s*"([a-z_]+)"', source), *_LIMITS}
+    keys = {*re.findall(r'(?:self|reader)\._[a-z]+\(\s*"([a-z_]+)"', source), *LIMITS}
     assert len(keys) > 30
     assert not {key for key in keys if f"`{key}`" not in page and f"[{key}]" not in page}
     (tmp_path / "lace.toml").write_text(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[-1], encoding="utf-8")
@@ -150,12 +150,12 @@ def test_the_threat_model_says_the_limits_that_are_kept() -> None:
         f"{store.max_reserve_bytes // MIB} MiB at most",
         f"| {node.cursors.max_cursors:,}, {node.cursors.max_kept_cursor_bytes // GIB} GiB, "
         f"{node.cursors.max_cursor_age_s / 86_400:g} days |",
-        f"| {doors.max_handshakes}, {doors.max_handshakes_per_prefix} a prefix |",
+        f"| {doors.max_handshakes}, {doors.max_handshakes_per_prefix} per prefix |",
         f"| {_IDLE_FRAMES} at once, {_IDLE_FRAMES_PER_S:g}/s;",
         f"| {DriveLimits().leftover_s:g} s, {2 * DriveLimits().leftover_s:g} s at most |",
         f"| {node.shutdown_most_s:g} s |",
         f"2^{guests.first_rows.bit_length() - 1} rows touched and {guests.first_held_bytes // MIB} MiB",
-        f"2^{guests.max_rows.bit_length() - 1} rows, {guests.base_held_bytes // MIB} MiB and 1 KiB for each record",
+        f"2^{guests.max_rows.bit_length() - 1} rows, {guests.base_held_bytes // MIB} MiB plus 1 KiB for each record",
         f"{guests.max_cpu_s:g} s of processor time, nice {guests.yields_by}, two processes in all",
     ):
         assert said in page, said

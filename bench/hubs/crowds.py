@@ -18,7 +18,7 @@ from hubs.followers import Follower
 from hubs.stores import NEWS, RULE_SETS, make_hub, record_of, rules
 
 PROCESSES = 4
-_WAIT_S = 30.0
+_WAIT_S = 120.0
 _FIRST_NEWS = 10_000_000  # the numbers of new records
 
 
@@ -89,6 +89,12 @@ class Crowd:
         await asyncio.sleep(0.5)
         return [at - told for at in found if at != told]
 
+    async def burst(self, first: int, count: int) -> float:
+        """One follower stores so many records, one after the other; seconds until each of the others has all."""
+        told = await self._ask(0, "put_all", 0, first, count)
+        found = [at for times in await self._ask_all("wait", first, count) for at in times]
+        return float(max(found) - told)
+
 
 class _Share:
     """The followers of one process."""
@@ -109,16 +115,26 @@ class _Share:
     async def put(self, follower: int, number: int) -> float:
         return self._followers[follower].put(record_of(_FIRST_NEWS + number, NEWS))
 
-    async def wait(self, number: int) -> list[float]:
-        record = str(record_of(_FIRST_NEWS + number, NEWS).hash)
+    async def put_all(self, follower: int, first: int, count: int) -> float:
+        """When the first of them was stored."""
+        records = [record_of(_FIRST_NEWS + number, NEWS) for number in range(first, first + count)]
+        began = time.perf_counter()
+        for record in records:
+            self._followers[follower].put(record)
+            await asyncio.sleep(0)
+        return began
+
+    async def wait(self, number: int, count: int = 1) -> list[float]:
+        """When the record of each follower came that came last."""
+        records = {str(record_of(_FIRST_NEWS + one, NEWS).hash) for one in range(number, number + count)}
         until = time.monotonic() + _WAIT_S
-        while not all(record in follower.arrived for follower in self._followers.values()):
+        while not all(follower.arrived.keys() >= records for follower in self._followers.values()):
             if time.monotonic() > until:
-                lost = [number for number, follower in self._followers.items() if record not in follower.arrived]
+                lost = [one for one, follower in self._followers.items() if not follower.arrived.keys() >= records]
                 gone = [number for number in lost if not self._followers[number].is_linked]
                 raise RuntimeError(f"after {_WAIT_S:.0f} s the record is not at {lost}; links that ended: {gone}")
             await asyncio.sleep(0.01)
-        return [follower.arrived[record] for follower in self._followers.values()]
+        return [max(follower.arrived[record] for record in records) for follower in self._followers.values()]
 
     async def cpu_s(self) -> float:
         return time.process_time()

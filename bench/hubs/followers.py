@@ -15,8 +15,8 @@ from lace.differences.ids import Ids
 from lace.differences.idset import set_of
 from lace.iltp.address import TcpAddress
 from lace.interlace import events as ev
+from lace.interlace.claims.advertisement import bare_claims
 from lace.interlace.claims.peerclaims import PeerClaims
-from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.interlace.setup.terms import Terms
@@ -26,14 +26,14 @@ from lace.records.model import ValidRecord
 from lace.runtime.clock import SystemClock
 from lace.runtime.host.host import LocalHost
 from lace.runtime.host.quotas import QuotaGate
-from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.link.session import Outcome
 from lace.runtime.node.links import Hooks, LinkInfo, NodeLimits
 from lace.runtime.node.node import Node
-from lace.runtime.rules.evaluator import Evaluator
 from lace.runtime.rules.followedset import FollowedSet, SharedSet
 from lace.runtime.rules.generation import Generation
-from lace.runtime.rules.policybook import PolicyBook, SharingKey
+from lace.runtime.rules.policy import LinkPolicy, SharingKey
+from lace.runtime.rules.policybook import MakeEvaluator, PolicyBook
 from lace.store import MemoryStore
 from lace.store.base import StoreCursor
 from lace.transports.base import READ_BYTES, TransportProof, prepare_socket
@@ -92,10 +92,10 @@ class _Book(PolicyBook):
         self._base = base
 
     def take(
-        self, evaluator: Evaluator, terms: Terms, wanted: PreparePolicy, runtime: RuntimeFacts
+        self, policy: LinkPolicy, runtime: RuntimeFacts, make_evaluator: MakeEvaluator
     ) -> tuple[FollowedSet, SharingKey | None]:
-        sends, key = super().take(evaluator, terms, wanted, runtime)
-        base = Generation(1, set_of(self._base), lambda records: evaluator.advertise(dict.fromkeys(records)), 1024)
+        sends, key = super().take(policy, runtime, make_evaluator)
+        base = Generation(1, set_of(self._base), lambda records: bare_claims(sorted(records)), 1024)
         return _Overlay(sends, base), key
 
 

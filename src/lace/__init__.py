@@ -1,4 +1,4 @@
-"""Lace: two machines converge on a set of signed records by rules, not by endpoints.
+"""Lace syncs signed records between machines. Rules, not a server, decide who gets what.
 
     import lace
 
@@ -7,7 +7,7 @@
         record = notes.put(b"hello", group="u", app="ding", name="links/1", sign=key)
         assert notes.get("//u//ding//links/1") == b"hello"
 
-Names are found when they are asked for, so that `import lace` costs next to nothing.
+Names are imported on first use, so that `import lace` costs next to nothing.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ _NAMES["Node"] = ("lace.porcelain.node", "LaceNode")
 
 
 def __getattr__(name: str) -> Any:
-    """A public name from the module that defines it, kept here afterwards."""
+    """Import a public name from the module that defines it, and keep it here."""
     if name == "__version__":
         from importlib.metadata import version
 

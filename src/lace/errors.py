@@ -57,7 +57,7 @@ class InvalidInput(LaceError):
         return text
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors cross process borders with all their fields."""
+        """Keep all fields when an error is pickled to another process."""
         return (_rebuild, (type(self), self.message, self.rule, self.place, self.found, self.__dict__.copy()))
 
 
@@ -143,7 +143,7 @@ class LimitExceeded(LaceError):
         self.limit = limit
         self.allowed = allowed
         self.detail = detail
-        self.rule = rule  # the rule that met it, as written; empty where no rule did
+        self.rule = rule  # the rule that exceeded it, as written; empty if none did
         self.advice = advice
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ class LimitExceeded(LaceError):
 
 
 class EvaluationStopped(LaceError):
-    """An evaluation was asked to stop, or passed a deadline; nothing of it was kept."""
+    """An evaluation was stopped or passed its deadline; nothing of it was kept."""
 
 
 class LocalProtocolError(LaceError):
@@ -170,11 +170,11 @@ class StoreError(LaceError):
 
 
 class CursorExpired(StoreError):
-    """Changes cannot be told from this cursor on: the store forgot the removals since, or it is another store."""
+    """The store cannot list changes from this cursor on: it has forgotten removals since, or is another store."""
 
 
 class StoreReplaced(StoreError):
-    """The store was written anew by another program (compacted, repaired, restored): it has to be opened again."""
+    """Another program rewrote the store (compacted, repaired, restored): open it again."""
 
 
 class StoreDamaged(StoreError):
@@ -182,19 +182,19 @@ class StoreDamaged(StoreError):
 
 
 class StoreFull(StoreError):
-    """There is no room on the disk, or not enough beside what is kept in reserve; nothing of the write was kept."""
+    """There is no space on the disk, or only the reserve; nothing of the write was kept."""
 
 
 class NotFound(LaceError):
-    """Nothing is stored under the hash, coordinate or key name that was given."""
+    """There is no record or key with the given hash, coordinate or name."""
 
     def __init__(self, message: str, place: str = "") -> None:
         super().__init__(message)
-        self.place = place  # the coordinate at which nothing stands, if it was one
+        self.place = place  # the coordinate without a record, if it was one
 
 
 class IncompleteContent(NotFound):
-    """Content is stored here without all of its parts."""
+    """Some parts of the content are not stored here."""
 
     def __init__(self, message: str, record: str = "", missing: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -207,7 +207,7 @@ class KeyUnavailable(LaceError):
 
 
 class MissingExtra(LaceError):
-    """A package is not installed that only one of the optional parts of Lace needs."""
+    """A package that an optional part of Lace needs is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"this needs {package}, which is not installed: pip install 'lace-protocol[{extra}]'")
@@ -228,14 +228,14 @@ _EXTRA_OF = {
 
 
 def missing_extra(error: ImportError) -> MissingExtra | None:
-    """What to install after an import failed; None if that package belongs to no extra."""
+    """What to install after a failed import; None if the package belongs to no extra."""
     package = (error.name or "").partition(".")[0]
     return MissingExtra(package, _EXTRA_OF[package]) if package in _EXTRA_OF else None
 
 
 @contextmanager
 def naming_extras() -> Iterator[None]:
-    """Imports of optional packages inside say which extra is missing."""
+    """Turn failed imports of optional packages into an error that names the missing extra."""
     try:
         yield
     except ImportError as error:

@@ -1,7 +1,7 @@
 """One frozen dataclass per limit table of the specifications, with the defaults printed there.
 
-Rule: code that works within a limit takes it as an argument of one of these types; where a caller says nothing, the
-defaults printed here hold, and no module has limits of its own that cannot be handed in.
+Rule: code that obeys a limit takes it as an argument of one of these types; by default the values printed here hold,
+and no module has limits of its own that cannot be passed in.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 SECOND_NS = 1_000_000_000
-HORIZON_S = 24 * 3600  # how far in the future a record may be dated: clocks are wrong, but not by a day
+HORIZON_S = 24 * 3600  # how far ahead a record may be dated: clocks are wrong, but not by a day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class RecordLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgingLimits(RecordLimits):
-    """What a record may hold, and how many of them a task of Spark judges at a time."""
+    """What one record may hold, and how many records a Spark task judges at a time."""
 
     records_at_once: int = 4096  # what one sum of signatures takes
     bytes_at_once: int = 64 * MIB  # records may be large: what a task holds, and one record more

@@ -7,6 +7,8 @@ ways, what each buys, and the test that compares it with the plain one.
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from lace.limits import KIB, MIB
 from lace.values import dataclass
 
@@ -74,3 +76,53 @@ class EngineThresholds:
 
 
 ENGINE_THRESHOLDS = EngineThresholds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceThresholds:
+    """070: how sets of ids are measured and hashed."""
+
+    scalar_sums: int = 12  # ids that are summed one by one (`lace.differences.scalarsums`)
+    cut_parts: int = 256  # stale parts of a tree that are cut out of a set one by one; for more it is walked once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimThresholds:
+    """050, P16: how a host holds what a peer claims."""
+
+    column_claims: int = 64  # of one partition: from here on columns of their own take less room than objects
+    guessed_roots: int = 8_192  # tried in a call for partitions that lack one record of ours
+    guessed_rows: int = 1 << 21  # claims hashed for that: a root costs as much as its partition is long
+
+
+class PreparedThresholds:
+    """When a program that was compiled once answers (`lace.datalog.engine.prepared`)."""
+
+    max_facts: int = 256  # of one question; to plan rules for more does not matter
+    max_texts: int = 20_000  # values that questions brought, after which all of them are forgotten
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleThresholds:
+    """How rules follow a store (`lace.runtime.rules`)."""
+
+    max_followed_facts: int = 1_000  # of one change; after more, everything is evaluated
+    max_followed_records: int = 50_000  # that came, where each is looked at by itself; after more, everything is
+    max_read_records: int = 1_000  # stored records that are read one by one for what claims or parts say of them
+    max_short_records: int = 16  # that the thread which stored them evaluates for everybody
+    max_shared_claims: int = 64  # for which an answer is kept for the next peer that makes the same claims
+    min_columns: int = 64  # records; the fields of more are read from columns instead of from each record
+    prepared: PreparedThresholds = field(default_factory=PreparedThresholds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveThresholds:
+    """Up to where this process carries out a step of an archive (decisions 205, 275, 395), and how jobs join."""
+
+    in_process_bytes: int = 64 << 20  # of new inputs, and of the files that a step reads through; 0: always Spark
+    whole_bytes: int = 8 << 20  # of the records that rules look at all at once
+    scanned_rows: int = 4_000_000  # rows of one narrow column that something is looked for in
+    held_rows: int = 1_000_000  # rows of narrow columns that are held at once
+    broadcast_rows: int = 1_000_000  # hashes, digests or places that every task of a job is given
+    task_rows: int = 250_000  # hashes that one task makes a table of, or rows that it sorts: 30 to 100 MB
+    row_tests: int = 64  # rules, and values of a set, of the test that every row is asked; 0: rows are joined

@@ -47,7 +47,7 @@ Titled('b','a title that is much longer than a narrow terminal is wide, as title
 '''
 absent = "Titled('a','x')"
 """
-SCENE_SECONDS = 10
+SCENE_SECONDS = 60  # only a scene that hangs takes so long, however busy the machine is
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ def test_any_number_of_rows_streams_through(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend_terminal(monkeypatch)
-    monkeypatch.setattr(output, "PAGE_ROWS", 3)
-    output.print_table(["n"], ([str(number)] for number in range(10)))
+    output.print_table(["n"], ([str(number)] for number in range(10)), page_rows=3)
     assert capsys.readouterr().out.split() == ["n", *map(str, range(10))]
 
 
@@ -55,19 +54,19 @@ def test_progress_shows_on_a_terminal_once_it_takes_long(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend_terminal(monkeypatch)
-    with output.metered("working", 10) as meter:
+    with output.metered("quick", 10) as meter:
         meter.advance(5)
         assert meter.bar is None
-        monkeypatch.setattr(output, "PROGRESS_AFTER_SECONDS", -1.0)
+    with output.metered("working", 10, after_s=-1.0) as meter:
         meter.advance(5)
         assert meter.bar is not None
     out, err = capsys.readouterr()
     assert out == ""
     assert "working" in err
+    assert "quick" not in err
 
 
-def test_progress_stays_away_from_pipes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "PROGRESS_AFTER_SECONDS", -1.0)
-    with output.metered("working") as meter:
+def test_progress_stays_away_from_pipes(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.metered("working", after_s=-1.0) as meter:
         meter.advance(5)
     assert (meter.done, meter.bar, capsys.readouterr().err) == (5, None, "")

@@ -138,13 +138,8 @@ def test_a_directory_with_a_bad_name_stores_the_rest_and_exits_1(stage: Path) ->
     result = lace("put", "a.lace", "-g", "u", "-a", "files", "d", "--json")
     assert result.exit_code == ExitCode.BAD
     assert [json.loads(line)["file"] for line in result.stdout.splitlines()] == ["d/good"]
-<<<<<<< HEAD
-    assert "warning: d/bad|name is not stored" in result.stderr
-    assert "2 files: 1 new, 1 refused" in result.stderr
-=======
     assert "warning: d/bad|name was not stored" in result.stderr
-    assert "1 file refused" in result.stderr
->>>>>>> main
+    assert "2 files: 1 new, 1 refused" in result.stderr
 
 
 def test_get_writes_a_file_only_when_it_is_whole(stage: Path, monkeypatch: pytest.MonkeyPatch) -> None:

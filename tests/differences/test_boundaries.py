@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from differences.sets import KEY, random_ids
-from lace.differences import ids, setview, tree
+from lace.differences import ids, tree
 from lace.differences.ids import EMPTY, Ids, columnar, distinct, ids_of_bytes, ids_of_texts
 from lace.differences.idset import IdSet, set_of
 from lace.differences.keyed import U64, keyed_ids
 from lace.differences.peel import Peeler
-from lace.differences.scalarsums import MOST
 from lace.differences.setview import SetView, measured
 from lace.differences.sketch import Symbols, sketch
 from lace.differences.sketchsize import CompareLimits, first_symbols, may_pay, more_symbols
@@ -20,6 +19,7 @@ from lace.differences.tree import UNKNOWN
 from lace.differences.wire import decode_short_ids, decode_summary, decode_symbols, encode_short_ids
 from lace.errors import InvalidText
 from lace.notation import b64a
+from lace.thresholds import DifferenceThresholds
 
 ALL = random_ids(40, seed=71)
 TEXTS = ALL.texts()
@@ -137,9 +137,8 @@ def test_kept_ids_are_sorted_again_only_where_they_are_not(monkeypatch: pytest.M
     assert ids_of_bytes(kept).texts() == TEXTS
 
 
-def test_kept_ids_are_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ids, "_ROWS_AT_ONCE", 7)
-    assert ids_of_bytes(ALL.to_bytes()).texts() == TEXTS
+def test_kept_ids_are_read_piece_by_piece() -> None:
+    assert ids_of_bytes(ALL.to_bytes(), rows_at_once=7).texts() == TEXTS
 
 
 # --- sets that change ------------------------------------------------------------------------------------------------
@@ -198,12 +197,12 @@ def test_a_measure_of_a_set_asks_for_no_part_that_is_empty() -> None:
     assert asked == [30, 30, 2, 30, 3]
 
 
-def test_few_ids_are_measured_one_by_one_and_many_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setview, "measure_few", refuse)
-    assert int(measured(ALL.take(slice(0, MOST + 1)), KEY)[0]) == MOST + 1
-    assert not measured(EMPTY, KEY).any()
-    with pytest.raises(AssertionError):
-        measured(ALL.take(slice(0, MOST)), KEY)
+@pytest.mark.parametrize("count", [0, 1, 2, 12, 13, 40])
+def test_ids_are_measured_one_by_one_as_in_columns(count: int) -> None:
+    some = ALL.take(slice(0, count))
+    by_column, one_by_one = (measured(some, KEY, DifferenceThresholds(scalar_sums=most)) for most in (0, 100))
+    assert by_column.tolist() == one_by_one.tolist() == measured(some, KEY).tolist()
+    assert int(by_column[0]) == count
 
 
 def test_a_view_sums_up_only_if_asked() -> None:
@@ -220,14 +219,15 @@ def test_a_single_name_is_looked_for_like_many() -> None:
     assert SetView(set_of(ALL), KEY).named(np.array([2**64 - 1], np.uint64)) is None
 
 
-@pytest.mark.parametrize("stale", [tree._MANY - 1, tree._MANY, tree._MANY + 1])
-def test_many_parts_are_cut_from_one_walk_and_few_one_by_one(stale: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stale", [0, 1, 100, tree.PARTS])
+def test_parts_cut_from_one_walk_are_those_cut_one_by_one(stale: int) -> None:
     held = set_of(ALL)
     known = UNKNOWN.of(held)
     parts = np.zeros(tree.PARTS, np.bool_)
     parts[:stale] = True
-    monkeypatch.setattr(tree, "_part" if stale > tree._MANY else "_cut", refuse)
-    assert tree.Tree(known.digests, parts).of(held).root() == known.root()
+    for most in (0, tree.PARTS):
+        found = tree.Tree(known.digests, parts).of(held, DifferenceThresholds(cut_parts=most))
+        assert found.root() == known.root()
     assert known.of(held) is known
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
+from weakref import ref
 
 import pytest
 from hypothesis import given
@@ -242,3 +244,25 @@ def test_rounds_of_a_change_may_reach_their_limit_and_not_pass_it() -> None:
             with pytest.raises(LimitExceeded, match="max_stratum_iterations"):
                 m.apply(added=edges[:1])
             assert m.count(Predicate("Path", 2)) == 15
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_what_is_closed_is_gone_without_the_garbage_collector(used: bool) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        m = materialize(checked(CLOSURE), [Fact(BASE[0], ("1", "2")), Fact(BASE[0], ("2", "3"))], ready=used)
+        if used:
+            m.apply(added=[Fact(BASE[0], ("3", "1"))])
+            m.apply(removed=[Fact(BASE[0], ("1", "2"))])
+        held = [
+            ref(m),
+            ref(m.table(Predicate("Path", 2))),
+            ref(m.table(Predicate("Path", 2)).main),
+            ref(m.table(BASE[0])),
+        ]
+        m.close()
+        del m
+        assert [one() for one in held] == [None] * len(held)
+    finally:
+        gc.enable()

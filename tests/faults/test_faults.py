@@ -75,11 +75,11 @@ def test_who_cannot_be_entered_has_written_nothing_and_locks_nobody_out(tmp_path
     path = tmp_path / "a.lace"
     open_store(path, create=True).close()
     store = open_store(path)
-    whole = store._file.connection
-    store._file.connection = Failing(whole, beginning)  # type: ignore[assignment]
+    whole = store.file.connection
+    store.file.connection = Failing(whole, beginning)  # type: ignore[assignment]
     with pytest.raises(StoreError, match="the disk refused"):
         store.put([plex("refused")])
-    store._file.connection = whole
+    store.file.connection = whole
     store.close()
     assert openers.log_beside(path) is openers.LogSign.ABSENT
     require_at_rest(path)
@@ -90,8 +90,8 @@ def test_who_cannot_be_taken_out_leaves_the_log(tmp_path: Path, beginning: str) 
     path = tmp_path / "a.lace"
     store = open_store(path, create=True)
     store.put([plex("kept")])
-    own = store._file.connection
-    names = list(store._file._names)
+    own = store.file.connection
+    names = list(store.file._names)
     openers.release(Failing(own, beginning), path, names)  # type: ignore[arg-type]
     assert openers.log_beside(path) is openers.LogSign.PRESENT
     require_at_rest(path, plex("kept").hash)

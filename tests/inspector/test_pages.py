@@ -166,7 +166,7 @@ def test_what_is_not_there_is_said(visitor: Visitor) -> None:
     assert visitor.get("/lace/other").status == 404
     assert visitor.get("/lace/notes/record/nonsense").status == 400
     assert visitor.get("/lace/notes/content/nonsense").status == 404
-    assert "Nothing is stored" in visitor.get("/lace/notes?group=nobody").text
+    assert "There are no records" in visitor.get("/lace/notes?group=nobody").text
 
 
 def test_errors_of_rules_have_their_places(visitor: Visitor) -> None:

@@ -62,7 +62,7 @@ def test_somebody_browses_from_a_group_down_to_a_record(reader: Reader) -> None:
 def test_somebody_looks_at_content_in_every_way(reader: Reader, inspector: Inspector, world: World) -> None:
     page, base = reader.page, inspector.plain_address
     page.goto(f"{base}/lace/notes/record/{world.records['image']}")
-    image = page.get_by_role("img", name="The image that this record holds")
+    image = page.get_by_role("img", name="The image in this record")
     expect(image).to_be_visible()
     assert image.evaluate("image => image.naturalWidth") == 8
     page.get_by_role("link", name="Hex").click()

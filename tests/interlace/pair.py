@@ -43,7 +43,7 @@ from lace.policy.operand import Module
 from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.node.bounds import Service
+from lace.runtime.node.bounds import Fitting
 from lace.store.memory import MemoryStore
 
 START_NS = 1_640_995_200 * SECOND_NS
@@ -218,7 +218,7 @@ class Side:
         return lines
 
     def _send_records(self, effect: SendRecords, peer: Side) -> given.RecordsSent:
-        service = Service(effect)
+        service = Fitting(effect)
         for batch in self.host.load(effect, Call()):
             for record, data in service.take_all(batch):
                 peer.inbox.append(given.RecordsReceived([(record, len(data))]))

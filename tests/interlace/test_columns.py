@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from io import BytesIO
 
 import pytest
@@ -13,8 +14,6 @@ from hypothesis import strategies as st
 from interlace.deciding import SOURCE
 from interlace.test_partitions import naive_root
 from lace.differences.ids import EMPTY, framed, ids_of_texts, joined, same_ids
-from lace.interlace.claims import columns as columnwise
-from lace.interlace.claims import partitions as partwise
 from lace.interlace.claims.advertisement import Advertisement, FieldClaim, bare_claims, canonical_bytes, record_digest
 from lace.interlace.claims.columns import ColumnClaims, column_parts, pack_columns
 from lace.interlace.claims.cursor import AdvertisementCursor, decode_cursor
@@ -27,6 +26,7 @@ from lace.interlace.host import Call
 from lace.notation import b64a
 from lace.notation.digest import digest
 from lace.notation.identifiers import RecordHash
+from lace.thresholds import ClaimThresholds
 from tries import tries
 
 LABELS = (SOURCE, "it's \\ me", "S.é" * 20, "")
@@ -135,7 +135,7 @@ def step(held: AdvertisementSet, model: dict[str, Advertisement], change: tuple)
                 found.setdefault(claim.hash[2 : 2 + length], {})[claim.hash] = claim
             parts = {prefix: list(part.values()) for prefix, part in list(found.items())[1:]}
             parts |= {prefix: [] for prefix in list(found)[:1]}  # one of them is emptied
-            held.replace_under(parts, pack_columns)
+            held.replace_under(parts, partial(pack_columns, thresholds=ClaimThresholds(column_claims=2)))
             for record in [one for one in model if one[2 : 2 + length] in parts]:
                 del model[record]
             model.update((claim.hash, claim) for part in parts.values() for claim in part)
@@ -151,29 +151,26 @@ def step(held: AdvertisementSet, model: dict[str, Advertisement], change: tuple)
 def test_whatever_is_changed_in_columns_is_what_it_is_one_by_one(
     start: set[int], changes: list[tuple[object, ...]], label: str
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columnwise, "_FEWEST_PACKED", 2)
-        patch.setattr(partwise, "_ROWS_AT_ONCE", 7)
-        records = sorted(map(h3, start))
-        held, model = in_columns(records), {claim.hash: claim for claim in bare_claims(records)}
-        for change in changes:
-            held.summaries(label)  # some roots are remembered, and those of what changes must not be
-            moment, before = held.parts(), dict(model)
-            held = step(held, model, change)
-            plain = one_by_one(sorted(model.values()))
-            assert told(held, label) == told(plain, label)
-            came, went = held.changes_since(moment)
-            assert came == sorted(claim for claim in model.values() if before.get(claim.hash) != claim)
-            assert went == sorted(claim for claim in before.values() if model.get(claim.hash) != claim)
-        other = in_columns(sorted(map(h3, range(0, 120, 2))))
-        beyond = [claim for claim in sorted(model.values()) if claim.hash not in other]
-        assert held.beyond(other) == one_by_one(sorted(model.values())).beyond(other) == beyond
-        known = {summary.prefix: summary for summary in held.summaries(label)}
-        held.share(other, label)
-        assert list(known.values()) == held.summaries(label)
-        assert told(held, label) == told(one_by_one(sorted(model.values())), label)
-        assert all(known[one.prefix] == one for one in other.known_summaries(label))
-        assert other.summaries(label) == in_columns(sorted(other)).summaries(label)
+    records = sorted(map(h3, start))
+    held, model = in_columns(records), {claim.hash: claim for claim in bare_claims(records)}
+    for change in changes:
+        held.summaries(label)  # some roots are remembered, and those of what changes must not be
+        moment, before = held.parts(), dict(model)
+        held = step(held, model, change)
+        plain = one_by_one(sorted(model.values()))
+        assert told(held, label) == told(plain, label)
+        came, went = held.changes_since(moment)
+        assert came == sorted(claim for claim in model.values() if before.get(claim.hash) != claim)
+        assert went == sorted(claim for claim in before.values() if model.get(claim.hash) != claim)
+    other = in_columns(sorted(map(h3, range(0, 120, 2))))
+    beyond = [claim for claim in sorted(model.values()) if claim.hash not in other]
+    assert held.beyond(other) == one_by_one(sorted(model.values())).beyond(other) == beyond
+    known = {summary.prefix: summary for summary in held.summaries(label)}
+    held.share(other, label)
+    assert list(known.values()) == held.summaries(label)
+    assert told(held, label) == told(one_by_one(sorted(model.values())), label)
+    assert all(known[one.prefix] == one for one in other.known_summaries(label))
+    assert other.summaries(label) == in_columns(sorted(other)).summaries(label)
 
 
 def test_columns_are_for_claims_that_are_nothing_but_an_id() -> None:
@@ -320,11 +317,9 @@ def test_many_partitions_are_worked_out_a_share_at_a_time() -> None:
     records = [h3(n) for n in range(300)]
     whole = summarise(parts_of(records), SOURCE, 1024)
     for most in (1, 50, 299, 300, 301):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(partwise, "_ROWS_AT_ONCE", most)
-            assert summarise(parts_of(records), SOURCE, 1024) == whole
-            assert summarise(column_parts(ids_of_texts(records)), SOURCE, 1024) == whole
-            assert summarise({}, SOURCE, 1024) == []
+        assert summarise(parts_of(records), SOURCE, 1024, most) == whole
+        assert summarise(column_parts(ids_of_texts(records)), SOURCE, 1024, most) == whole
+        assert summarise({}, SOURCE, 1024, most) == []
     [job] = [pack(share, SOURCE, 1024) for share in split(column_parts(ids_of_texts(records)), 1)]
     assert unpack(job.run(BytesIO())) == whole
     assert summarise({"00": ()}, SOURCE, 1024) == [Partition("00", 0, b64a.encode(naive_root([])))]

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from interlace.deciding import RECORDS, ROOT, SOURCE, reason_of, refuse
+from interlace.deciding import RECORDS, ROOT, SOURCE, reason_of
 from lace.interlace.claims.advertisement import (
     bare_claims,
 )
 from lace.interlace.claims.partitions import Partition
 from lace.interlace.effects import SetHandle
 from lace.interlace.inputs import Evaluated
-from lace.interlace.loop import partitioned
 from lace.interlace.loop.listingsize import RECORD_BYTES, SUMMARY_BYTES, measured_bytes, uses_partitions
 from lace.interlace.loop.partitioned import Offers, Reconciliation, read_summaries
 from lace.interlace.setup.hello import (
@@ -174,14 +173,11 @@ def summary(prefix: str, count: str, root: str) -> Fact:
 
 @pytest.mark.clause("050-LIST-07", "050-PART-04")
 @pytest.mark.parametrize("length", [2, None])
-def test_summaries_are_read_at_once_or_one_by_one(length: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_summaries_are_read_line_by_line(length: int | None) -> None:
     good = [summary("00", "1", ROOT), summary("~z", "9" * 40, ROOT), summary("00", "1", ROOT)]
     expected = [Partition("00", 1, ROOT), Partition("~z", int("9" * 40), ROOT)]
-    assert [partitioned._read_summary(fact, length) for fact in good[:2]] == expected
-    with monkeypatch.context() as patched:
-        patched.setattr(partitioned, "_read_summary", refuse)
-        assert read_summaries(good, length) == expected
-        assert read_summaries([], length) == []
+    assert read_summaries(good, length) == expected
+    assert read_summaries([], length) == []
     bad = {
         summary("0", "1", ROOT): "prefix '0'",
         summary("0.", "1", ROOT): "prefix '0.'",

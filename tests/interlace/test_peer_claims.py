@@ -13,7 +13,6 @@ from interlace.deciding import record as record_id
 from lace.differences.ids import Ids, ids_of_texts
 from lace.differences.keyed import U64
 from lace.differences.setview import measured
-from lace.interlace.claims import recognition
 from lace.interlace.claims.advertisement import Advertisement, FieldClaim, bare_claims
 from lace.interlace.claims.partitions import AdvertisementSet, Partition, summarise
 from lace.interlace.claims.peerclaims import PeerClaims
@@ -27,6 +26,7 @@ from lace.notation import b64a
 from lace.notation.digest import digest
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
+from lace.thresholds import ClaimThresholds
 
 FIELD = (FieldClaim("App", "0", "x"),)
 
@@ -77,8 +77,8 @@ def follow(alike: RelativeClaims, own: Own) -> None:
     alike.follow(own, moved, ())
 
 
-def of_peer(records: Sequence[str]) -> PeerClaims:
-    claims = PeerClaims(SOURCE, 1024)
+def of_peer(records: Sequence[str], **thresholds: int) -> PeerClaims:
+    claims = PeerClaims(SOURCE, 1024, thresholds=ClaimThresholds(**thresholds))
     claims.take(whole(records))
     return claims
 
@@ -427,7 +427,7 @@ def test_partitions_that_can_be_named_are_not_asked_for() -> None:
     assert reconciled(of_peer([]), many, [])[0] == {"00": 0}
 
 
-def test_a_partition_without_one_record_is_guessed_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_without_one_record_is_guessed_within_bounds() -> None:
     many = crowded(12)
     theirs = [one for one in many if one != many[3]]
     claims = of_peer(many)
@@ -440,21 +440,17 @@ def test_a_partition_without_one_record_is_guessed_within_bounds(monkeypatch: py
     unknown, call, _ = reconciled(of_peer(many), stranger, [])
     assert (unknown, call.rows) == ({"00": 12}, 144)  # every one was tried
     for name, most, is_tried in (
-        ("_MOST_GUESSES", 12, True), ("_MOST_GUESSES", 11, False),
-        ("_MOST_GUESSED_ROWS", 144, True), ("_MOST_GUESSED_ROWS", 143, False),
+        ("guessed_roots", 12, True), ("guessed_roots", 11, False),
+        ("guessed_rows", 144, True), ("guessed_rows", 143, False),
     ):  # fmt: skip
-        with monkeypatch.context() as patched:
-            patched.setattr(recognition, name, most)
-            unknown, call, _ = reconciled(of_peer(many), theirs, [])
-            assert (unknown == {}) is is_tried
-            assert bool(call.rows) is is_tried
+        unknown, call, _ = reconciled(of_peer(many, **{name: most}), theirs, [])
+        assert (unknown == {}) is is_tried
+        assert bool(call.rows) is is_tried
     # what was tried in vain is gone for the call: two partitions, and enough for one
     other = sorted(RecordHash.of("B", b"\xff\xff" + digest(str(n).encode())[2:]) for n in range(12))
     bad = [*stranger, *other[:10], RecordHash.of("B", b"\xff\xff" + bytes(30))]
-    for name, most in (("_MOST_GUESSES", 23), ("_MOST_GUESSED_ROWS", 287)):
-        with monkeypatch.context() as patched:
-            patched.setattr(recognition, name, most)
-            assert reconciled(of_peer([*many, *other]), bad, [])[1].rows == 144
+    for name, most in (("guessed_roots", 23), ("guessed_rows", 287)):
+        assert reconciled(of_peer([*many, *other], **{name: most}), bad, [])[1].rows == 144
 
 
 def test_roots_of_ours_are_worked_out_at_once_where_counts_agree(monkeypatch: pytest.MonkeyPatch) -> None:

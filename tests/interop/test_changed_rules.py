@@ -125,7 +125,9 @@ def test_a_running_node_selects_something_else_over_the_same_connection(
             await eventually(lambda: groups(pair[0]) == groups(pair[1]) == list("uuvvw"))
             assert link.nodes[changer].change_rules(select="//v//") == 0  # the same: no epoch
             # and back
+            before = len(link.heard[changer].epochs)
             link.nodes[changer].change_rules(select="//u//")
+            await eventually(lambda: len(link.heard[changer].epochs) > before)  # a loop under way keeps its rules
             put(pair[changer], "v", "late")
             late = put(pair[changer], "u", "late")
             await eventually(lambda: late in have(pair[1 - changer]))

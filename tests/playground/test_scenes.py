@@ -239,7 +239,7 @@ def test_rules_that_ask_too_much_of_a_tab_are_an_answer() -> None:
 
 def test_twelve_exchanges_are_the_most() -> None:
     scene = Scene(PRESETS[0].scene.sides, (CALM,) * MAX_RUNS).to_json()
-    assert "begin anew" in json.loads(Door().answer(json.dumps({"ask": "play", "scene": scene})))["error"]["message"]
+    assert "start over" in json.loads(Door().answer(json.dumps({"ask": "play", "scene": scene})))["error"]["message"]
 
 
 def test_why_asks_for_a_record_that_one_of_them_has() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -218,15 +219,18 @@ def test_listeners_that_left_are_forgotten(pair: tuple[Lace, Lace], tmp_path: Pa
                 async for _ in events:
                     break
                 del events
-            cancelled = asyncio.create_task(anext(server.events()))
+            listening = server.events()
+            kept = weakref.ref(listening)
+            cancelled = asyncio.create_task(anext(listening))
+            del listening
             await asyncio.sleep(0)
-            assert len(server._listeners) == 1
+            assert kept() is not None
             cancelled.cancel()
             await asyncio.gather(cancelled, return_exceptions=True)
             del cancelled
             await asyncio.sleep(0)  # the loop lets go of the task
             gc.collect()
-            assert len(server._listeners) == 0
+            assert kept() is None
             closed = server.events()
             await closed.aclose()
             await client.connect(address)

@@ -18,7 +18,7 @@ from lace.errors import IncompleteContent, LaceError, NotFound
 from lace.iltp.address import parse_address
 from lace.interlace.result import InterlaceResult
 from lace.notation.identifiers import RecordHash
-from lace.porcelain.exchange import exposures, local_parties, selector
+from lace.porcelain.exchange import local_parties
 from lace.porcelain.lace import Lace
 from lace.porcelain.why import WhySide, walk
 from lace.records.manifest import is_manifest
@@ -66,7 +66,7 @@ class Met:
 def exit_codes(world: World, met: Met, one: Lace, two: Lace) -> tuple[ExitCode, ExitCode]:
     """What `lace interlace` would exit with on each side."""
     codes = [
-        exit_code_of(outcome, incomplete_after(opened, selector(side.rules.select)))
+        exit_code_of(outcome, incomplete_after(opened, side.module))
         for outcome, opened, side in zip(met.outcomes, (one, two), world.sides, strict=True)
     ]
     return codes[0], codes[1]
@@ -92,12 +92,8 @@ def meet(world: World, one: Lace, two: Lace, folder: Path) -> Met:
 
 
 def _meet_in_process(world: World, one: Lace, two: Lace) -> Met:
-    def choices(side: SideOfWorld) -> tuple[object, object]:
-        module = selector(side.rules.select)
-        return module, exposures(side.expose, module)
-
-    first, second = (choices(side) for side in world.sides)
-    parties = local_parties(one, two, first, second)  # type: ignore[arg-type]
+    first, second = ((side.module, side.exposures) for side in world.sides)
+    parties = local_parties(one, two, first, second)
     try:
         results = exchange(*parties, clock=world.clock)
     except ExchangeAborted as abort:
@@ -190,10 +186,7 @@ def _is_far_ahead(lace: Lace, fields: Mapping[str, str]) -> bool:
 
 
 def _why(side: SideOfWorld, opened: Lace) -> WhySide:
-    module = selector(side.rules.select)
-    return WhySide(
-        called=side.path.name, lace=opened, module=module, exposures=exposures(side.expose, module), verifier=None
-    )
+    return WhySide(called=side.path.name, lace=opened, module=side.module, exposures=side.exposures, verifier=None)
 
 
 def _differing(world: World, one: Lace, two: Lace) -> Iterator[str]:

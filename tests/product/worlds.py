@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from time import monotonic_ns
@@ -18,6 +19,8 @@ from lace.differences.sketchsize import CompareLimits
 from lace.interlace.setup.terms import Terms
 from lace.limits import HORIZON_S, KIB, MIB, SECOND_NS, RecordLimits
 from lace.notation.tai import TAI
+from lace.policy.exposure import Exposure
+from lace.policy.operand import Module
 from lace.porcelain.exchange import exposures, selector
 from lace.porcelain.lace import Lace
 from lace.records.keys import SigningKey
@@ -56,12 +59,19 @@ class SideOfWorld:
         """A new handle, as another process would have."""
         return lace.open(self.path, clock=clock, limits=self.limits)
 
+    @cached_property
+    def module(self) -> Module:
+        """What this side selects."""
+        return selector(self.rules.select)
+
+    @cached_property
+    def exposures(self) -> tuple[Exposure, ...]:
+        """What it shows."""
+        return exposures(self.expose, self.module)
+
     def terms(self, thresholds: Mapping[str, Any]) -> Terms:
         """What this side brings to an exchange."""
-        module = selector(self.rules.select)
-        return Terms(
-            module=module, exposures=exposures(self.expose, module), record_limits=self.limits, **dict(thresholds)
-        )
+        return Terms(module=self.module, exposures=self.exposures, record_limits=self.limits, **dict(thresholds))
 
 
 @dataclass(frozen=True)

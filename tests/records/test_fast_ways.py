@@ -403,7 +403,7 @@ def test_what_exactly_is_wrong_with_a_signature_is_said() -> None:
     for wrong, said in (
         ((px, message, rx + N.to_bytes(32, "big")), "s is not below the order of the curve"),
         ((px, message, P.to_bytes(32, "big") + signature[32:]), "r is not below the field prime"),
-        (((5).to_bytes(32, "big"), message, signature), "the verifier is no x-coordinate of the curve"),
+        (((5).to_bytes(32, "big"), message, signature), "the verifier is not an x-coordinate of the curve"),
         ((px, b"\x01" * 32, signature), "it was not made by this key over this message"),
     ):
         with pytest.raises(InvalidSignature) as caught:

@@ -248,7 +248,7 @@ NOT_ON_CURVE = next(x for x in range(1, 100) if exact.lift_x(x) is None)
 @pytest.mark.clause("009-VER-04")
 @pytest.mark.parametrize("x", [0, NOT_ON_CURVE, P, P + 1, 2**256 - 1])
 def test_a_verifier_that_is_no_x_coordinate_is_refused(x: int) -> None:
-    refused(be32(x), MESSAGE, SIGNATURE, "no x-coordinate")
+    refused(be32(x), MESSAGE, SIGNATURE, "not an x-coordinate")
 
 
 @pytest.mark.clause("009-VER-05")

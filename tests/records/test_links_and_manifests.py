@@ -55,7 +55,7 @@ def test_a_header_is_a_link_or_it_is_not(name: str, value: str, link: LinkWords 
 @pytest.mark.parametrize("word", ["request", "supersedes", "source", "evidence", "anything else"])
 def test_any_word_may_tag_a_link(word: str) -> None:
     assert parse_link(*link_header(word, TARGET)) == LinkWords(word, TARGET)
-    with pytest.raises(ValueError, match="no record link"):
+    with pytest.raises(ValueError, match="not a record link"):
         link_header(word, "nothing")
     assert is_target(TARGET)
 

@@ -11,8 +11,8 @@ from interlace.pair import START_NS
 from lace.interlace.events import Event
 from lace.interlace.host import Host
 from lace.interlace.setup.terms import MachineConfig, Terms
-from lace.runtime.link.atonce import carry_out
 from lace.runtime.link.session import Outcome, Session
+from lace.runtime.link.synchronous import carry_out
 from lace.store.base import RecordStore
 
 MakeHost = Callable[[RecordStore, Terms], Host[Any]]

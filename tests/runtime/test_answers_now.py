@@ -21,7 +21,7 @@ from lace.policy.operand import Module
 from lace.policy.select import telling
 from lace.records.validate import validate
 from lace.runtime.host.host import LocalHost
-from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.rules.followedset import NO_CLAIMS, SharedSet
 from lace.runtime.rules.policybook import PolicyBook
 from lace.store.base import RecordStore

@@ -16,7 +16,8 @@ from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.host import Call
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime.rules.evaluator import Delta, StoreEvaluator
+from lace.runtime.rules.evaluator import Delta, Following, StoreEvaluator
+from lace.runtime.rules.policy import prepare
 from lace.store.memory import MemoryStore
 from tries import tries
 
@@ -39,10 +40,8 @@ def test_following_records_gives_what_whole_evaluations_give(
 ) -> None:
     store, terms = MemoryStore(), config_of(0, MODULES[name]).terms
     prepared, asked = questions(MODULES[name])
-    near = StoreEvaluator(store, terms)
-    near.prepare(prepared)
-    near.forget_sets()
-    assert near.is_recordwise
+    near = StoreEvaluator(store, prepare(prepared, terms), is_shared=True)
+    assert near.policy.is_by_record
     held: set[str] = set()
     for is_put, which in [(True, {0, 1, 8}), *steps]:
         if is_put:
@@ -53,31 +52,27 @@ def test_following_records_gives_what_whole_evaluations_give(
         if delta.whole is not None:
             held = set(delta.whole.texts())
         held = (held - delta.send_removed.keys()) | delta.send_added.keys()
-        whole = StoreEvaluator(store, terms)
-        whole.prepare(prepared)
+        whole = StoreEvaluator(store, prepare(prepared, terms))
         assert held == set(whole.evaluate(asked.runtime, ClaimChanges([], []), Call()).send_added)
         assert near.cursor == store.cursor()
     claims = [
         Advertisement(str(RECORDS[n].hash), (FieldClaim("Group", "0", "u"),) if n % 2 else ()) for n in sorted(claimed)
     ]
-    anew = StoreEvaluator(store, terms)
-    anew.prepare(prepared)
+    anew = StoreEvaluator(store, prepare(prepared, terms))
     anew.evaluate(asked.runtime, ClaimChanges([], []), Call())
     source = prepared.peer_source
-    whole_answer = set(anew.requestable_with(claims, source, Call()))
-    assert set(near.requestable_freely(claims, source, Call()) or ()) == whole_answer
-    assert set(near.requestable_with(claims, source, Call())) == whole_answer
+    whole_answer = set(anew.requestable_with(claims, source, Call()) or ())
+    assert set(near.requestable_with(claims, source, Call(), is_alone=False) or ()) == whole_answer
+    assert set(near.requestable_with(claims, source, Call()) or ()) == whole_answer
 
 
 def test_nothing_derived_is_held() -> None:
     store = MemoryStore()
     store.put(RECORDS)
-    near = StoreEvaluator(store, config_of(0, ALL).terms)
     prepared, asked = questions(ALL)
-    near.prepare(prepared)
-    near.forget_sets()
+    near = StoreEvaluator(store, prepare(prepared, config_of(0, ALL).terms), is_shared=True)
     assert near.evaluate(asked.runtime, ClaimChanges([], []), Call()).whole is not None
-    assert near._derived is None
+    assert near.following is Following.BY_RECORD
     assert near.evaluate(asked.runtime, ClaimChanges([], []), Call()) == Delta()
 
 
@@ -85,10 +80,8 @@ def test_other_runtime_facts_are_evaluated_anew() -> None:
     rules = "SelectHave(P) :- Have(P), Transport('unix:/a').\nSelectAdvertised(P,S) :- Advertised(P,S)."
     module, store = Module.author(rules), MemoryStore()
     store.put(RECORDS[:3])
-    near = StoreEvaluator(store, config_of(0, module).terms)
     prepared, asked = questions(module)
-    near.prepare(prepared)
-    near.forget_sets()
+    near = StoreEvaluator(store, prepare(prepared, config_of(0, module).terms), is_shared=True)
     for transport, count in (("unix:/b", 0), ("unix:/a", 3), ("unix:/b", 0)):
         delta = near.evaluate(replace(asked.runtime, transport=transport), ClaimChanges([], []), Call())
         assert delta.whole is not None

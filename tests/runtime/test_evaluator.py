@@ -27,7 +27,9 @@ from lace.records.validate import validate
 from lace.runtime.host.host import LocalHost
 from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.runtime.rules.feeding import feeding_of
+from lace.runtime.rules.policy import prepare
 from lace.store.memory import MemoryStore
+from lace.thresholds import RuleThresholds
 
 RECORDS = [blob(bytes([n])) for n in range(5)] + [plex(f"n{n}", group="uvw"[n % 3], app="ab"[n % 2]) for n in range(12)]
 MODULES = [
@@ -93,11 +95,12 @@ class World:
         self.store = MemoryStore()
         pick = self.rng.choice
         terms = Terms(module=ALL, exposures=pick(EXPOSURES))
-        self.evaluator = StoreEvaluator(self.store, terms, max_followed_facts=max_followed)
         plan = agree(pick(MODULES), pick(MODULES))
         index, gate = self.rng.randrange(2), self.rng.random() < 0.7
         schema = FieldSchema(frozenset({"Group"}))
-        self.evaluator.prepare(wanted(plan, schema, index, exposures=terms.exposures, send_gate=gate))
+        policy = prepare(wanted(plan, schema, index, exposures=terms.exposures, send_gate=gate), terms)
+        thresholds = RuleThresholds(max_followed_facts=max_followed)
+        self.evaluator = StoreEvaluator(self.store, policy, thresholds=thresholds)
         self.claims: dict[str, Advertisement] = {}
         self.sendable: dict[str, Advertisement] = {}
         self.requestable: set[str] = set()
@@ -137,8 +140,7 @@ class World:
         self.compare()
 
     def compare(self) -> None:
-        policy = self.evaluator.policy
-        assert policy is not None
+        policy = self.evaluator.policy.lowered
         snapshot = self.store.snapshot()
         facts = [Fact(p, row) for p in snapshot.predicates() for row in snapshot.iterate(p)]
         facts += runtime(self.tick).facts()
@@ -191,8 +193,8 @@ def test_what_could_be_requested_is_what_the_naive_evaluator_says(
     valid = [validate(record) for record in RECORDS]
     store = MemoryStore()
     store.put(valid[::3])
-    evaluator = StoreEvaluator(store, Terms(module=ALL, exposures=(expose_all(),)))
-    evaluator.prepare(wanted(agree(ours, theirs), FieldSchema(frozenset({"Group"})), index))
+    asked = wanted(agree(ours, theirs), FieldSchema(frozenset({"Group"})), index)
+    evaluator = StoreEvaluator(store, prepare(asked, Terms(module=ALL, exposures=(expose_all(),))))
     evaluator.evaluate(runtime(0), ClaimChanges([], []), Call())
     if ready:
         evaluator.get_ready()
@@ -202,13 +204,12 @@ def test_what_could_be_requested_is_what_the_naive_evaluator_says(
         )
         for place, record in enumerate(valid)
     ]
-    policy = evaluator.policy
-    assert policy is not None
+    policy = evaluator.policy.lowered
     snapshot = store.snapshot()
     facts = [Fact(p, row) for p in snapshot.predicates() for row in snapshot.iterate(p)]
     facts += [*runtime(0).facts(), *(fact for claim in claims for fact in advertisement_facts(claim, SOURCE))]
     expected = {row[0] for row in reference.evaluate(policy.program, facts)[policy.requestable]}
-    assert set(evaluator.requestable_with(claims, SOURCE, Call())) == expected != set()
+    assert set(evaluator.requestable_with(claims, SOURCE, Call()) or ()) == expected != set()
 
 
 @pytest.mark.clause("050-EVAL-04")
@@ -232,8 +233,8 @@ def test_advertisements_carry_the_fields_of_the_schema_however_many_there_are(co
     store = MemoryStore()
     store.put([validate(plex(f"n{n}", headers=[("Mood", "b"), ("Mood", "a")])) for n in range(count)])
     for schema in (ALL_FIELDS, FieldSchema(frozenset({"Mood", "Absent"}))):
-        evaluator = StoreEvaluator(store, Terms(module=ALL, exposures=(expose_all(),)))
-        evaluator.prepare(wanted(agree(ALL, ALL), schema))
+        policy = prepare(wanted(agree(ALL, ALL), schema), Terms(module=ALL, exposures=(expose_all(),)))
+        evaluator = StoreEvaluator(store, policy)
         listed = evaluator.advertise(evaluator.evaluate(runtime(0), ClaimChanges([], []), Call()).send_added)
         assert len(listed) == count
         for claim in listed:

@@ -33,6 +33,7 @@ from lace.records.validate import validate
 from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.runtime.rules.guesthouse import GuestHouse, GuestLimits
 from lace.runtime.rules.guests import GuestEvaluator
+from lace.runtime.rules.policy import LinkPolicy, prepare
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -56,9 +57,11 @@ def store(tmp_path: Path) -> Iterator[RecordStore]:
 
 def guest(store: RecordStore, module: Module, limits: GuestLimits, house: GuestHouse | None = None) -> GuestEvaluator:
     house = house or GuestHouse(getattr(store, "path", None), limits)
-    evaluator = GuestEvaluator(store, TERMS, house, "192.0.2.1")
-    evaluator.prepare(wanted(agree(module, ALL), NO_FIELDS, index=1))
-    return evaluator
+    return GuestEvaluator(store, policy_of(module), house, "192.0.2.1")
+
+
+def policy_of(module: Module) -> LinkPolicy:
+    return prepare(wanted(agree(module, ALL), NO_FIELDS, index=1), TERMS)
 
 
 @pytest.mark.long
@@ -67,8 +70,7 @@ def test_a_process_of_its_own_answers_as_we_do_whatever_becomes_of_it(seed: int,
     draw = random.Random(seed)
     module = draw.choice([module for module in MODULES if module.id != ALL.id])
     house = GuestHouse(getattr(store, "path", None), AT_ONCE)
-    far, near = guest(store, module, AT_ONCE, house), StoreEvaluator(store, TERMS)
-    near.prepare(wanted(agree(module, ALL), NO_FIELDS, index=1))
+    far, near = guest(store, module, AT_ONCE, house), StoreEvaluator(store, policy_of(module))
     claims: dict[str, Advertisement] = {}
     send: set[str] = set()
     for step in range(6):
@@ -274,7 +276,7 @@ def test_an_idle_process_that_the_system_kills_is_reaped_at_once_and_another_one
     assert house._rooms == []
     store.put([validate(plex("one more", group="u"))])
     assert len(far.evaluate(runtime(1), NOTHING, Call()).send_added) == 1
-    house.refuse_again(far._name)  # they are not refused: they did nothing
+    house.refuse_again(far.policy.peer_rules)  # they are not refused: they did nothing
     far.close()
     house.close()
 
@@ -316,6 +318,6 @@ def test_a_kill_from_outside_is_no_fault_of_the_rules_and_they_are_tried_once_mo
         if times == 1
         else ["the process of a peer's rules was ended from outside by signal 9, twice"]
     )
-    house.refuse_again(far._name)
+    house.refuse_again(far.policy.peer_rules)
     far.close()
     house.close()

@@ -30,6 +30,7 @@ from lace.records.write import encode_record
 from lace.runtime.rules.byrecord import _HEAD_BYTES, _facts_of_blob
 from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.runtime.rules.partlinks import PartLinks
+from lace.runtime.rules.policy import prepare
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
@@ -103,10 +104,8 @@ def test_following_parts_gives_what_whole_evaluations_give(
     module = MODULES[name]
     store, terms = MemoryStore(), replace(config_of(0, module).terms, exposures=EXPOSURES[shown](module))
     prepared, asked = ASKED[name]
-    near = StoreEvaluator(store, terms)
-    near.prepare(prepared)
-    near.forget_sets()
-    assert near.is_recordwise
+    near = StoreEvaluator(store, prepare(prepared, terms), is_shared=True)
+    assert near.policy.is_by_record
     held: set[str] = set()
     for is_put, which in [(True, {0, 6}), *steps]:
         if is_put:
@@ -118,18 +117,16 @@ def test_following_parts_gives_what_whole_evaluations_give(
             held = set(delta.whole.texts())
         assert delta.send_removed.keys().isdisjoint(delta.send_added)
         held = (held - delta.send_removed.keys()) | delta.send_added.keys()
-        whole = StoreEvaluator(store, terms)
-        whole.prepare(prepared)
+        whole = StoreEvaluator(store, prepare(prepared, terms))
         assert held == set(whole.evaluate(asked.runtime, ClaimChanges([], []), Call()).send_added)
     claims = [claim(RECORDS[n]) for n in sorted(claimed)]
-    anew = StoreEvaluator(store, terms)
-    anew.prepare(prepared)
+    anew = StoreEvaluator(store, prepare(prepared, terms))
     anew.evaluate(asked.runtime, ClaimChanges([], []), Call())
-    whole_answer = set(anew.requestable_with(claims, prepared.peer_source, Call()))
-    assert set(near.requestable_freely(claims, prepared.peer_source, Call()) or ()) == whole_answer
+    whole_answer = set(anew.requestable_with(claims, prepared.peer_source, Call()) or ())
+    assert set(near.requestable_with(claims, prepared.peer_source, Call(), is_alone=False) or ()) == whole_answer
     for record in RECORDS[::4]:  # the answer to each claim alone, as an open link asks it
         alone = [claim(record)]
-        found = near.requestable_freely(alone, prepared.peer_source, Call())
+        found = near.requestable_with(alone, prepared.peer_source, Call(), is_alone=False)
         assert found == anew.requestable_with(alone, prepared.peer_source, Call())
 
 
@@ -141,11 +138,10 @@ def test_without_an_exposure_only_unfinished_content_is_seen_and_nothing_is_sent
     prepared = replace(prepared, exposures=())
     terms = config_of(0, module).terms
     for shows, expected in ((True, {str(CHUNKS[1].hash)}), (False, set())):
-        one = StoreEvaluator(store, replace(terms, shows_unfinished=shows))
-        one.prepare(prepared)
+        one = StoreEvaluator(store, prepare(prepared, replace(terms, shows_unfinished=shows)))
         assert not one.evaluate(asked.runtime, ClaimChanges([], []), Call()).send_added
         claims = [claim(CHUNKS[0]), claim(CHUNKS[1]), claim(CHUNKS[2])]
-        assert set(one.requestable_with(claims, prepared.peer_source, Call())) == expected
+        assert set(one.requestable_with(claims, prepared.peer_source, Call()) or ()) == expected
 
 
 def test_what_a_blob_says_is_read_from_its_head(tmp_path: Path) -> None:
@@ -182,15 +178,13 @@ def test_more_links_than_may_be_held_are_evaluated_whole(monkeypatch: pytest.Mon
     module, store = MODULES["a coordinate"], MemoryStore()
     monkeypatch.setattr("lace.runtime.rules.byrecord.part_links", lambda store: PartLinks(store, max_links=1))
     prepared, asked = questions(module)
-    near = StoreEvaluator(store, config_of(0, module).terms)
-    near.prepare(prepared)
-    near.forget_sets()
+    near = StoreEvaluator(store, prepare(prepared, config_of(0, module).terms), is_shared=True)
     near.evaluate(asked.runtime, ClaimChanges([], []), Call())
     store.put([OURS, CHUNKS[0]])
     delta = near.evaluate(asked.runtime, ClaimChanges([], []), Call())
     assert delta.whole is not None
     assert set(delta.whole.texts()) == {str(OURS.hash), str(CHUNKS[0].hash)}
-    assert near.requestable_freely([claim(CHUNKS[1])], prepared.peer_source, Call()) is None
+    assert near.requestable_with([claim(CHUNKS[1])], prepared.peer_source, Call(), is_alone=False) is None
 
 
 def test_everything_has_no_need_of_parts() -> None:

@@ -24,9 +24,10 @@ from lace.policy.compile import agree
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.link import session as session_module
-from lace.runtime.link.atonce import carry_out
+from lace.runtime.link.backlog import REQUEST_BYTES, Backlog
 from lace.runtime.link.session import Session
-from lace.runtime.link.waiting import REQUEST_BYTES, Waiting
+from lace.runtime.link.stepper import LinkStepper
+from lace.runtime.link.synchronous import carry_out
 from lace.runtime.node.bounds import DriveLimits
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink
@@ -521,7 +522,7 @@ def asking_for(bogus: int) -> bytes:
 @pytest.mark.parametrize("bogus", [0, 1, 300])
 def test_requests_are_counted_until_they_have_an_answer_and_the_answer_until_it_is_taken(bogus: int) -> None:
     end = make_end(1, [DATA])
-    waiting = Waiting(end.session, DriveLimits(), None)
+    waiting = Backlog(LinkStepper(end.session, end.host), DriveLimits(), None)
     now_ns = MemoryLink([]).now_ns
     end.session.start(now_ns)
     end.perform(now_ns)
@@ -534,10 +535,10 @@ def test_requests_are_counted_until_they_have_an_answer_and_the_answer_until_it_
                 held = waiting.held
                 assert held >= unserved[-1] * REQUEST_BYTES
                 carry_out(end.session, end.host, request, now_ns)
-        answered.append(end.session.unsent.facts)
+        answered.append(end.session.outbox.facts)
         assert waiting.held >= answered[-1] * REQUEST_BYTES
         end.perform(now_ns)
-        assert end.session.unsent.facts == 0
+        assert end.session.outbox.facts == 0
     assert max(unserved) == bogus + 1
     assert max(answered) >= bogus  # that they are not available
     assert end.session.machine.unserved_requests == 0
@@ -548,12 +549,12 @@ def test_nothing_is_counted_of_what_will_not_be_said() -> None:
     end = make_end(1, [DATA])
     now_ns = MemoryLink([]).now_ns
     end.session.start(now_ns)
-    end.session.unsent.put_records([HELLO_WORLD])
-    assert end.session.unsent.bytes == len(HELLO_WORLD)
-    assert end.session.unsent.blocks > 0
-    assert end.session.unsent.facts > 0
+    end.session.outbox.put_records([HELLO_WORLD])
+    assert end.session.outbox.bytes == len(HELLO_WORLD)
+    assert end.session.outbox.blocks > 0
+    assert end.session.outbox.facts > 0
     end.session.close()
-    unsent = end.session.unsent
+    unsent = end.session.outbox
     assert (unsent.bytes, unsent.blocks, unsent.facts, bool(unsent), unsent.take()) == (0, 0, 0, False, b"")
 
 

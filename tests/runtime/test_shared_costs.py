@@ -42,7 +42,7 @@ class Costs:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = self.next = 0.0
         self.spent = 0.0
-        monkeypatch.setattr(followedset, "thread_time", lambda: self.now)
+        self.book = PolicyBook(clock=lambda: self.now)
         really = StoreEvaluator.evaluate
 
         def evaluate(evaluator: StoreEvaluator, *arguments: Any) -> Delta:
@@ -81,7 +81,8 @@ def test_all_that_is_spent_is_paid_and_nobody_pays_more_than_alone(
     module: Module, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Links come, ask, and go in any order, while records come."""
-    draw, store, book, costs = random.Random(seed), filled(), PolicyBook(), Costs(monkeypatch)
+    draw, store, costs = random.Random(seed), filled(), Costs(monkeypatch)
+    book = costs.book
     links: list[Linked] = []
     purses: list[tuple[Purse, float]] = []  # with what had been spent when the link came
     for number in range(60):
@@ -103,7 +104,8 @@ def test_all_that_is_spent_is_paid_and_nobody_pays_more_than_alone(
 
 
 def test_links_that_follow_the_same_pay_the_same_whoever_asks_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    store, book, costs = filled(), PolicyBook(), Costs(monkeypatch)
+    store, costs = filled(), Costs(monkeypatch)
+    book = costs.book
     links = [Linked(store, JOINED, book) for _ in range(4)]
     for link in links:
         link.ask(costs)
@@ -116,7 +118,8 @@ def test_links_that_follow_the_same_pay_the_same_whoever_asks_first(monkeypatch:
 
 
 def test_who_left_pays_for_nothing_that_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    store, book, costs = filled(), PolicyBook(), Costs(monkeypatch)
+    store, costs = filled(), Costs(monkeypatch)
+    book = costs.book
     stays, goes = Linked(store, JOINED, book), Linked(store, JOINED, book)
     stays.ask(costs)
     goes.ask(costs)
@@ -129,18 +132,19 @@ def test_who_left_pays_for_nothing_that_comes(monkeypatch: pytest.MonkeyPatch) -
 
 def test_links_come_and_go_while_the_rules_of_another_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes long for one peer is waited for by nobody else: event loops give back what ended links used."""
-    store, book, costs = filled(), PolicyBook(), Costs(monkeypatch)
+    store, costs = filled(), Costs(monkeypatch)
+    book = costs.book
     first, late = Linked(store, ALL, book), Linked(store, JOINED, book)
     first.ask(costs)
     is_begun, may_end = threading.Event(), threading.Event()
-    really = StoreEvaluator.forget_sets
+    really = StoreEvaluator.__init__
 
-    def forget_sets(evaluator: StoreEvaluator) -> None:
+    def slow(evaluator: StoreEvaluator, *arguments: Any, **options: Any) -> None:
         is_begun.set()
         assert may_end.wait(10)
-        really(evaluator)
+        really(evaluator, *arguments, **options)
 
-    monkeypatch.setattr(StoreEvaluator, "forget_sets", forget_sets)
+    monkeypatch.setattr(StoreEvaluator, "__init__", slow)
     with ThreadPoolExecutor(2) as threads:
         slow = threads.submit(late.ask, costs)
         assert is_begun.wait(10)
@@ -178,7 +182,7 @@ def test_an_evaluation_goes_on_for_whoever_still_waits_for_it(monkeypatch: pytes
         second = threads.submit(hosts[1].evaluate, question, calls[1])
         shared = hosts[0]._sends
         assert isinstance(shared, followedset.SharedSet)
-        while len(shared._asking) < 2:
+        while shared.asking < 2:
             pass
         calls[0].cancel()
         may_end.set()
@@ -197,7 +201,7 @@ def test_one_that_nobody_waits_for_any_more_is_broken_off_and_who_waits_its_turn
     assert isinstance(shared, followedset.SharedSet)
     host.store.put([validate(plex("late"))])  # else nobody has to be waited for
     call = Call()
-    with ThreadPoolExecutor(1) as threads, shared._busy:  # somebody else is at it
+    with ThreadPoolExecutor(1) as threads, shared.alone(Call()):  # somebody else is at it
         waiting = threads.submit(host.evaluate, question, call)
         call.cancel()
         with pytest.raises(Cancelled):

@@ -115,13 +115,13 @@ def test_what_one_link_claims_is_looked_through_in_its_own_turn(monkeypatch: pyt
 def test_rules_of_a_peer_are_looked_through_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside whoever evaluates, each of many threads at it would have the event loop wait for it."""
     links, begun = Links(), list[str]()
-    really = GuestEvaluator.forget_sets
+    really = GuestEvaluator.__init__
 
-    def forget_sets(evaluator: GuestEvaluator) -> None:
-        begun.append(evaluator._guest)
-        really(evaluator)
+    def note(evaluator: GuestEvaluator, store: Any, policy: Any, house: GuestHouse, guest: str, **more: Any) -> None:
+        begun.append(guest)
+        really(evaluator, store, policy, house, guest, **more)
 
-    monkeypatch.setattr(GuestEvaluator, "forget_sets", forget_sets)
+    monkeypatch.setattr(GuestEvaluator, "__init__", note)
     terms, (prepared, question) = config_of(0, ALL).terms, questions(ALL, JOINED)
     host = LocalHost(links.store, terms, policies=PolicyBook(), house=links.house, guest=CROWD)
     host.prepare(prepared, Call())

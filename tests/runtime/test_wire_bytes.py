@@ -15,7 +15,6 @@ import pytest
 sys.path[:0] = [] if __name__ != "__main__" else [str(Path(__file__).parents[1])]
 
 from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, blob, config_of, group_module, plex  # noqa: E402
-from lace.interlace.claims import columns  # noqa: E402
 from lace.interlace.setup.terms import Link  # noqa: E402
 from lace.limits import ExchangeLimits  # noqa: E402
 from lace.notation.digest import digest  # noqa: E402
@@ -23,6 +22,7 @@ from lace.policy.operand import Module  # noqa: E402
 from lace.records.validate import validate  # noqa: E402
 from lace.runtime.rules import generation  # noqa: E402
 from lace.store.memory import MemoryStore  # noqa: E402
+from lace.thresholds import ClaimThresholds  # noqa: E402
 from runtime.memory_link import End, MemoryLink  # noqa: E402
 
 RECORDED = Path(__file__).with_name("wire_bytes.json")
@@ -36,7 +36,7 @@ BY_CLAIM = Module.author(
 MODULES = (ALL, group_module("u"), group_module("v"), BY_CLAIM)
 
 
-def exchange_bytes(seed: int, takes: int = 0) -> list[tuple[int, str]]:
+def exchange_bytes(seed: int, **terms: object) -> list[tuple[int, str]]:
     """Length and digest of what each side wrote, of two exchanges one after the other between the same stores."""
     rng = random.Random(seed)
     pool = [
@@ -59,7 +59,7 @@ def exchange_bytes(seed: int, takes: int = 0) -> list[tuple[int, str]]:
         "limits": limits,
         "max_requests": rng.choice([7, 1000]),
         "cursor_key": rng.choice(["", "there"]),
-        "takes": takes,
+        **terms,
     }
     modules = rng.choice(MODULES), rng.choice(MODULES)
     links = [Link(), Link()]
@@ -87,8 +87,8 @@ def test_what_two_sides_write_is_what_they_wrote_when_it_was_recorded(seed: int)
 @pytest.mark.parametrize("seed", sorted(set(range(COUNT)) - MANY_LOOPS))
 def test_the_same_is_written_of_a_set_in_columns(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generation, "_FEWEST_COLUMNS", 0)
-    monkeypatch.setattr(columns, "_FEWEST_PACKED", 1)
-    assert [list(side) for side in exchange_bytes(seed)] == json.loads(RECORDED.read_text())[seed]
+    written = exchange_bytes(seed, claim_thresholds=ClaimThresholds(column_claims=1))
+    assert [list(side) for side in written] == json.loads(RECORDED.read_text())[seed]
 
 
 @pytest.mark.clause("070-CAP-03", "070-TAKE-01")

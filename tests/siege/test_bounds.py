@@ -17,9 +17,9 @@ from interlace.pair import ALL, blob, config_of, group_module
 from interop.harness import CLOCK, PATIENCE_S, serving, terms_of
 from lace.limits import SECOND_NS
 from lace.policy.select import select_all
-from lace.runtime.link.leftovers import Leftovers
+from lace.runtime.link.backlog import CLAIM_BYTES, LINE_FACTOR
+from lace.runtime.link.hangup import HangUp
 from lace.runtime.link.session import CheckResource, Session, checked
-from lace.runtime.link.waiting import CLAIM_BYTES, LINE_FACTOR
 from lace.runtime.node.admission import AdmissionLimits
 from lace.runtime.node.bounds import DriveLimits
 from lace.runtime.node.links import OpenLink
@@ -226,7 +226,8 @@ class Gone:
         self.is_full = self.is_deaf = self.awaits_records = False
         self.machine = self
         self.waits = self.blocks_in = 0
-        self.leftovers = Leftovers(self, self, self, self, self, 0.4)  # type: ignore[arg-type]
+        self.session = self
+        self.leftovers = HangUp(self, self, self, self, self, 0.4)  # type: ignore[arg-type]
 
     def is_given_up(self, size: int = 100, *, holds_records: bool = False) -> bool:
         return self.leftovers.are_given_up(size, holds_records=holds_records)

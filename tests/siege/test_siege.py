@@ -39,7 +39,10 @@ def all_at_once(scheme: str) -> list[Scene]:
     return [scene for scene in repertoire().values() if scene.runs_over(scheme)]
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+# Over wss there is all that there is over ws, and TLS: by day the server is besieged with and without both.
+@pytest.mark.parametrize(
+    "scheme", [pytest.param(scheme, marks=pytest.mark.slow if scheme == "ws" else ()) for scheme in SCHEMES]
+)
 def test_a_good_peer_is_served_among_all_plays_at_once(scheme: str, fortress: Fortress) -> None:
     """And the server stays within its memory, says whom it limited, and ends when it is told to."""
 

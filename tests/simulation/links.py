@@ -13,8 +13,8 @@ from lace.interlace.events import Advertising, Event, Unwanted
 from lace.interlace.phases import Phase
 from lace.interlace.setup.terms import MachineConfig
 from lace.notation.digest import Hasher, hasher
-from lace.runtime.link.atonce import carry_out
 from lace.runtime.link.session import ReceivedRecords, Request, Session
+from lace.runtime.link.synchronous import carry_out
 from simulation.laces import SimHost, SimLace
 
 

@@ -30,20 +30,21 @@ from lace.records.frame import split_records
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
 from lace.spark.archive import tables
-from lace.spark.archive.archive import Archive, ArchiveLookup, FewLimits
+from lace.spark.archive.archive import Archive, ArchiveLookup
 from lace.spark.archive.filesystem import HadoopFiles
 from lace.spark.archive.follow import MicroBatch, follow
-from lace.spark.archive.log import State
+from lace.spark.archive.log import ON_SPARK, State
 from lace.spark.archive.retention import KEEP, decide
 from lace.spark.archive.run import is_up_to_date, run, selected
 from lace.spark.jobs.evaluate import PeerPolicy
+from lace.thresholds import ArchiveThresholds
 from spark import quickly
 from spark.archives import make_records, write_bundle
 from spark.test_pipeline import check_partitions, peer
 
 pytestmark = pytest.mark.spark
 
-ALL_BY_SPARK = FewLimits(bytes=0)
+ALL_BY_SPARK = ArchiveThresholds(in_process_bytes=0)
 CLAIMS = "SelectAdvertised(P,S) :- Advertised(P,S).\n"
 NEGATION = "SelectHave(P) :- Have(P), not Linked(P).\nLinked(T) :- RecordLink(_,_,_,_,T).\n" + CLAIMS
 CLOSURE = (
@@ -90,7 +91,9 @@ def test_results_follow_what_is_new_and_what_goes_as_if_worked_out_from_scratch(
     records = make_records(60, seed=21)
     rng.shuffle(records)
     said: list[tuple[str, str]] = []
-    archive = Archive(str(tmp_path / "root"), lambda: spark, few=ALL_BY_SPARK, progress=lambda *what: said.append(what))
+    archive = Archive(
+        str(tmp_path / "root"), lambda: spark, thresholds=ALL_BY_SPARK, progress=lambda *what: said.append(what)
+    )
     archive.init()
     incoming = tmp_path / "in"
     incoming.mkdir()
@@ -101,12 +104,15 @@ def test_results_follow_what_is_new_and_what_goes_as_if_worked_out_from_scratch(
         held = list({valid.hash: valid for valid in (*held, *batch)}.values())
         run(archive, PEERS)
     check(archive, held)
-    how = {step: what for step, what in said if step.startswith("select")}
-    assert how == {  # peers with the same rules are one evaluation, and nothing is done anew
+    how = {step: what for step, what in said if step.startswith("select") and "batches" in what}
+    assert how == {  # peers with the same rules are one evaluation, and nothing is worked out from nothing
         "select for adds, twin": "1 new batches, 0 removals",  # there are Blobs, which may be parts of content
         "select for negates": "1 new batches, 0 removals",
         "select for reaches": "1 new batches, 0 removals",
     }
+    ways = [way for commit in archive.log.commits() for way in commit.ways.values()]
+    assert {way.where for way in ways} == {ON_SPARK}
+    assert all(way.jobs for way in ways)
 
     gone = rng.sample(held, 9)
     archive.remove([str(valid.hash) for valid in gone])
@@ -164,7 +170,7 @@ def test_a_removal_from_files_of_equal_names_counts_and_rewrites_what_it_touches
 def test_lookups_open_only_files_that_may_hold_the_answer(spark: SparkSession, tmp_path: Path) -> None:
     records = make_records(120, seed=3)
     write_bundle(tmp_path / "a.bundle", records)
-    archive = Archive(str(tmp_path / "root"), lambda: spark, few=ALL_BY_SPARK)
+    archive = Archive(str(tmp_path / "root"), lambda: spark, thresholds=ALL_BY_SPARK)
     archive.init()
     (tmp_path / "b.bundle").write_bytes(b"nonsense" + records[0].stored[:-1])
     archive.add([tmp_path / "a.bundle", tmp_path / "b.bundle"])
@@ -244,7 +250,7 @@ def test_an_inbox_is_followed_exactly_once_through_a_crash(spark: SparkSession, 
     records = make_records(30, seed=5)
     inbox = tmp_path / "inbox"
     inbox.mkdir()
-    archive = Archive(str(tmp_path / "root"), lambda: spark, few=ALL_BY_SPARK)
+    archive = Archive(str(tmp_path / "root"), lambda: spark, thresholds=ALL_BY_SPARK)
     archive.init()
     seen: list[MicroBatch] = []
     write_bundle(inbox / "a.bundle", records[:10])
@@ -272,7 +278,7 @@ def test_an_archive_on_another_hadoop_filesystem(spark: SparkSession, tmp_path: 
         spark.sparkContext._jsc.hadoopConfiguration().set(key, (tmp_path / "under").as_uri())
     records = make_records(20, seed=2)
     write_bundle(tmp_path / "a.bundle", records)
-    archive = Archive("viewfs://lace/shared/root", lambda: spark, few=ALL_BY_SPARK)
+    archive = Archive("viewfs://lace/shared/root", lambda: spark, thresholds=ALL_BY_SPARK)
     archive.init()
     archive.add([tmp_path / "a.bundle"])
     archive.remove([str(records[0].hash)])
@@ -280,7 +286,7 @@ def test_an_archive_on_another_hadoop_filesystem(spark: SparkSession, tmp_path: 
     assert {row["hash"] for row in archive.table("records").collect()} == hashes(records[1:])
     assert {row["hash"] for row in selected(archive, PEERS[0]).collect()} == expected(records[1:], PEERS[0])
     assert archive.table("records", as_of=2).count() == 20
-    beneath = Archive(str(tmp_path / "under" / "root"), lambda: spark, few=ALL_BY_SPARK)
+    beneath = Archive(str(tmp_path / "under" / "root"), lambda: spark, thresholds=ALL_BY_SPARK)
     assert beneath.log.state() == archive.log.state()  # the same files, by their own name
 
     files = archive.files
@@ -294,7 +300,7 @@ def test_an_archive_on_another_hadoop_filesystem(spark: SparkSession, tmp_path: 
 
 def test_two_writers_at_once_lose_nothing(spark: SparkSession, tmp_path: Path) -> None:
     records = make_records(30, seed=13)
-    archive = Archive(str(tmp_path / "root"), lambda: spark, few=ALL_BY_SPARK)
+    archive = Archive(str(tmp_path / "root"), lambda: spark, thresholds=ALL_BY_SPARK)
     archive.init()
     for number, part in enumerate((records[:20], records[10:])):
         write_bundle(tmp_path / f"{number}.bundle", part)
@@ -302,7 +308,7 @@ def test_two_writers_at_once_lose_nothing(spark: SparkSession, tmp_path: Path) -
 
     def add(number: int) -> None:
         start.wait()
-        Archive(archive.uri, lambda: spark, few=ALL_BY_SPARK).add([tmp_path / f"{number}.bundle"])
+        Archive(archive.uri, lambda: spark, thresholds=ALL_BY_SPARK).add([tmp_path / f"{number}.bundle"])
 
     writers = [threading.Thread(target=add, args=(number,)) for number in range(2)]
     for writer in writers:
@@ -318,7 +324,7 @@ def test_a_crash_at_the_commit_of_any_change_leaves_the_version_before(
 ) -> None:
     records = make_records(12, seed=23)
     write_bundle(tmp_path / "a.bundle", records)
-    archive = Archive(str(tmp_path / "root"), lambda: spark, few=ALL_BY_SPARK)
+    archive = Archive(str(tmp_path / "root"), lambda: spark, thresholds=ALL_BY_SPARK)
     archive.init()
     changes = [
         lambda: archive.add([tmp_path / "a.bundle"]),
@@ -408,7 +414,7 @@ def test_the_command_from_init_to_gc(spark: SparkSession, tmp_path: Path, monkey
     assert lacking == {"here": len(hashes(more) - hashes(ours)), "east": len(hashes(ours) - hashes(more))}
     operations = [line["operation"] for line in lace("log", "west", "--json")]
     assert operations == ["gc", "publish", "run", "add", "publish", "run", "add", "init"]
-    held = Archive("west", lambda: spark, few=ALL_BY_SPARK)
+    held = Archive("west", lambda: spark, thresholds=ALL_BY_SPARK)
     assert {row["hash"] for row in held.table("records").collect()} == hashes(ours)
     with pytest.raises(InvalidInput, match="keep no record"):
         decide(held, "Keep(P) :- Have(P), Field(P,'Group',_,'nobody').")

@@ -23,9 +23,9 @@ from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.host.host import LocalHost
 from lace.runtime.rules.guesthouse import GuestLimits
-from lace.spark.archive.archive import FewLimits
 from lace.spark.peer.peer import PeerBounds
 from lace.store.memory import MemoryStore
+from lace.thresholds import ArchiveThresholds
 from runtime.test_host_contract import evaluate, listed, prepare
 from siege import speech
 from spark.archivehost import SMALL, FilledArchive, TestedHost
@@ -54,7 +54,7 @@ def fill(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., FilledAr
         archive = FilledArchive(spark, folder, bounds=bounds, guest_limits=guest_limits)
         archive.put([validate(record) for record in RECORDS])
         if on_spark:
-            archive.archive.few = FewLimits(bytes=0, held=0)
+            archive.archive.thresholds = ArchiveThresholds(in_process_bytes=0, held=0)
         made.append(archive)
         return archive
 

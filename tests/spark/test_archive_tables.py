@@ -25,6 +25,7 @@ from lace.spark.archive.archive import ArchiveLookup
 from lace.spark.archive.filesystem import LocalFiles
 from lace.spark.archive.log import DataFile, State
 from lace.spark.archive.moments import micros, parse_moment, second, second_at
+from lace.spark.engine.joins import JoinChoice
 from lace.spark.source.schemas import arrow_schema
 
 VALUES = st.text("abc", max_size=3)
@@ -56,9 +57,8 @@ def frame_of(spark: SparkSession, values: list[str]) -> DataFrame:
 @pytest.mark.spark
 @pytest.mark.parametrize("values", [hashes(400), [hashes(1)[0]] * 40, []])
 def test_rows_that_are_dear_to_move_are_computed_once_and_stay_where_they_are(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[str]
+    spark: SparkSession, tmp_path: Path, values: list[str]
 ) -> None:
-    monkeypatch.setattr(tables, "TASK_ROWS", 90)
     files = LocalFiles(tmp_path)
     computed = spark.sparkContext.accumulator(0)
 
@@ -71,7 +71,9 @@ def test_rows_that_are_dear_to_move_are_computed_once_and_stay_where_they_are(
     rows = keys.mapInArrow(dear, keys.schema).select(
         F.lit("ann").alias("peer"), F.substring("hash", 3, 2).alias("prefix"), "hash"
     )
-    made = tables.write(spark, files, "published", rows, by=("hash",), rows=len(values), file_rows=10, move=False)
+    made = tables.write(
+        spark, files, "published", rows, by=("hash",), rows=len(values), file_rows=10, move=False, task_rows=90
+    )
     assert computed.value == len(values)  # once: a range partitioner looks at them twice
     found = [parquet_files.read_table(tmp_path / file.path)["hash"].to_pylist() for file in made]
     assert sorted(text for part in found for text in part) == sorted(values)
@@ -92,16 +94,14 @@ def test_a_table_of_several_files_is_cut_by_ranges(spark: SparkSession, tmp_path
 
 @pytest.mark.spark
 @pytest.mark.parametrize("limit", [1000, 99, 0])
-def test_rows_are_chosen_by_few_hashes_and_by_many(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limit: int
-) -> None:
-    monkeypatch.setattr(tables, "TASK_ROWS", 30)  # several parts
+def test_rows_are_chosen_by_few_hashes_and_by_many(spark: SparkSession, limit: int) -> None:
+    joins = JoinChoice(broadcast_rows=limit, task_rows=30)  # several parts
     values = hashes(300)
     wanted = [*values[::3], "P.unknown.H3"]
     many = frame_of(spark, values).select("hash", F.length("hash").alias("long"))
-    found = tables.chosen(many, frame_of(spark, wanted), len(wanted), limit)
+    found = joins.chosen(many, frame_of(spark, wanted), len(wanted))
     assert sorted(row["hash"] for row in found.collect()) == sorted(values[::3])
-    none = tables.chosen(many, frame_of(spark, []), 0, limit)
+    none = joins.chosen(many, frame_of(spark, []), 0)
     assert none.count() == 0
     plan = found._jdf.queryExecution().toString()
     assert ("BroadcastHashJoin" in plan) is (limit == 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from lace.policy.select import select_coordinate
 from lace.records.frame import split_records
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
-from lace.spark.archive import choosing, tables
-from lace.spark.archive.archive import Archive, FewLimits
-from lace.spark.archive.choosing import WantedRecords, ends_of, records_for
+from lace.spark.archive import tables
+from lace.spark.archive.archive import Archive
+from lace.spark.archive.peer_records import WantedRecords, ends_of, records_for
 from lace.spark.archive.publish import publish
 from lace.spark.archive.run import rules_mark, run
 from lace.spark.jobs.evaluate import PeerPolicy
+from lace.thresholds import ArchiveThresholds
 from spark.archives import make_records, write_bundle
 from spark.test_few import CLAIMS, JOINED, check, rows_of
 from spark.test_pipeline import peer
@@ -37,7 +39,7 @@ NOTHING = peer("nothing", select_coordinate("//nobody//"))
 JOINS = peer("joins", Module.author(JOINED.replace("Have(P),", "Have(P), Field(P,'Group',_,'u'),")))
 PEERS = [TAGS, NOTHING, JOINS]
 RECORDS = make_records(60, seed=17)
-MANY = FewLimits(bytes=0, sent_to_tasks=2)  # nearly nothing is few
+MANY = ArchiveThresholds(in_process_bytes=0, broadcast_rows=2)  # nearly nothing is few
 KEPT = ("selected", "advertisements", "partitions", "published")
 
 
@@ -93,21 +95,20 @@ BOTH = ("rules", "joins")
     [
         (BOTH[:1], MANY),  # by day, beside an evaluation from scratch alone
         pytest.param(BOTH, MANY, marks=pytest.mark.slow),
-        pytest.param(BOTH, FewLimits(bytes=0), marks=pytest.mark.slow),
+        pytest.param(BOTH, ArchiveThresholds(in_process_bytes=0), marks=pytest.mark.slow),
     ],
     ids=["rules alone", "many", "few"],
 )
 def test_rules_and_joins_list_and_publish_the_same_whatever_came_and_went(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, roads: Sequence[str], limits: FewLimits
+    spark: SparkSession, tmp_path: Path, roads: Sequence[str], limits: ArchiveThresholds
 ) -> None:
     batches = [RECORDS[:20], RECORDS[15:32], RECORDS[30:45], RECORDS[45:]]
     found: list[dict[str, Any]] = []
     for road in roads:
-        if road == "joins":
-            monkeypatch.setattr(choosing, "_test", lambda peer: None)
         folder, out = tmp_path / road, tmp_path / f"{road}-out"
         folder.mkdir()
-        archive = Archive(str(folder / "root"), lambda: spark, few=limits)
+        way = limits if road == "rules" else replace(limits, row_tests=0)
+        archive = Archive(str(folder / "root"), lambda: spark, thresholds=way)
         held = lived(archive, folder, out, batches)
         check(archive, held, [*PEERS, TWIN])
         found.append({table: stored(archive, table) for table in KEPT} | {"bundles": bundled(out)})
@@ -128,7 +129,7 @@ def test_the_order_of_batches_does_not_matter(spark: SparkSession, tmp_path: Pat
     for order in (parts, parts[::-1], [RECORDS]):
         folder = tmp_path / str(len(found))
         folder.mkdir()
-        archive = Archive(str(folder / "root"), lambda: spark, few=MANY)
+        archive = Archive(str(folder / "root"), lambda: spark, thresholds=MANY)
         archive.init()
         for number, part in enumerate(order):
             archive.add([write_bundle(folder / f"{number}.bundle", part)])
@@ -150,7 +151,7 @@ def wanted(archive: Archive, one: PeerPolicy) -> WantedRecords:
 def test_rules_of_one_record_move_no_row_and_others_only_rows_that_may_be_wanted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    archive = Archive(str(tmp_path / "root"), lambda: spark, few=MANY)
+    archive = Archive(str(tmp_path / "root"), lambda: spark, thresholds=MANY)
     archive.init()
     archive.add([write_bundle(tmp_path / "a.bundle", RECORDS)])
     run(archive, PEERS, listings=False)

@@ -95,20 +95,17 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow  # a minute of starting JVMs; nightly
-def test_the_pipeline_gives_the_same_tables(spark: object, server: str, stage: Path) -> None:
-    from pyspark.sql import SparkSession
-
+def test_the_pipeline_gives_the_same_tables(server: str, stage: Path) -> None:
     from spark.test_pipeline import tables
 
-    assert isinstance(spark, SparkSession)
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     job = run_pipeline(Path(), "remote", server, environment)  # paths as people type them, from where they are
     _, errors = job.communicate(timeout=JOB_SECONDS)
     assert job.returncode == 0, errors
     alone = ["pipeline", "run", "-i", "in", "-o", "alone", "--peer", "bob=peer.lace", "--expose", "all"]
-    done = CliRunner().invoke(app, alone)  # in the session that this process has
+    done = CliRunner().invoke(app, alone)  # in this process
     assert done.exit_code == 0, done.output
-    assert tables(spark, stage / "remote") == tables(spark, stage / "alone")
+    assert tables(stage / "remote") == tables(stage / "alone")
 
 
 @pytest.mark.slow

@@ -25,8 +25,9 @@ from lace.limits import EngineLimits
 from lace.records.model import ValidRecord
 from lace.spark.engine.columns import compare_integers, compare_texts, text_shape
 from lace.spark.engine.executor import SparkSettings, evaluate
+from lace.spark.engine.joins import JoinChoice
 from lace.spark.engine.pivot import stars_together
-from lace.spark.engine.plans import JoinSettings, Sized
+from lace.spark.engine.plans import Sized
 from lace.spark.engine.relations import local_relation
 from lace.spark.engine.stars import split
 from lace.spark.source.rows import record_arrays
@@ -241,7 +242,7 @@ def test_few_rows_are_asked_for_by_their_values_whatever_these_are(spark: SparkS
     goal = Predicate(NAMED_ROUNDS[rules][0], int(NAMED_ROUNDS[rules][-1]))
     assert len(expected[goal]) > 2
     for named in (0, 1, 64):
-        how = SparkSettings(small_rows=30, joins=JoinSettings(named_rows=named))
+        how = SparkSettings(small_rows=30, joins=JoinChoice(named_rows=named))
         assert run(spark, checked, facts, EngineLimits(), how)[goal] == expected[goal]
 
 
@@ -253,7 +254,7 @@ def test_a_round_that_finds_few_rows_is_one_job_of_one_stage(spark: SparkSession
     counts = []
     for named in (64, 0):
         before = jobs_done(spark)
-        settings = SparkSettings(small_rows=1_000, joins=JoinSettings(named_rows=named))
+        settings = SparkSettings(small_rows=1_000, joins=JoinChoice(named_rows=named))
         found = evaluate(checked, given, spark=spark, settings=settings)
         counts.append(jobs_done(spark) - before)
         assert found.count(Predicate("T", 1)) == 11

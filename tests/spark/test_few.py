@@ -28,8 +28,10 @@ import lace
 from interop.harness import CLOCK, PATIENCE_S, serving
 from lace.cli.app import app
 from lace.datalog import engine
+from lace.datalog.language.syntax import Fact
 from lace.datalog.source import all_facts
 from lace.facts.derive import derive_facts
+from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import JudgingLimits, RecordLimits
 from lace.notation.tai import TAI
 from lace.policy.operand import Module
@@ -37,25 +39,26 @@ from lace.policy.select import select_coordinate
 from lace.records.frame import split_records
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
-from lace.spark.archive import few
-from lace.spark.archive.archive import Archive, FewLimits
+from lace.spark.archive.archive import Archive
 from lace.spark.archive.delta import describe
-from lace.spark.archive.fewrun import FewRecords
+from lace.spark.archive.executors import Need, RunSettings, is_for_process
 from lace.spark.archive.follow import MicroBatch, follow
-from lace.spark.archive.log import State
+from lace.spark.archive.in_process import FACT_COLUMNS, InProcess, facts_of_rows, scan
+from lace.spark.archive.log import HERE, State
 from lace.spark.archive.publish import publish
-from lace.spark.archive.rowfacts import FACT_COLUMNS, facts_of_rows
 from lace.spark.archive.run import is_up_to_date, rules_mark, run
+from lace.spark.archive.tables import facts_table
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.peer.peer import ArchivePeer
 from lace.store.base import RecordStore
+from lace.thresholds import ArchiveThresholds
 from lace.transports.dial import TransportOptions, dial
 from siege.speech import PREFACE
 from spark.archives import make_records, write_bundle
 from spark.test_pipeline import check_partitions, peer
 from tries import tries
 
-ALL_BY_SPARK = FewLimits(bytes=0)
+ALL_BY_SPARK = ArchiveThresholds(in_process_bytes=0)
 BY_GROUPS = JudgingLimits(records_at_once=5, bytes_at_once=1500)  # by twos and fives
 TABLES = ("records", "quarantine", "coordinates", "selected", "advertisements", "partitions", "published")
 CLAIMS = "SelectAdvertised(P,S) :- Advertised(P,S).\n"
@@ -136,8 +139,8 @@ def test_whatever_the_batches_few_records_end_as_an_evaluation_from_scratch_does
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]], judging: JudgingLimits
 ) -> None:
     folder = tmp_path_factory.mktemp("few")
-    one_by_one = FewLimits(sent_to_tasks=0) if judging is BY_GROUPS else None  # roots, one partition at a time
-    archive = Archive(str(folder / "root"), no_spark, judging=judging, few=one_by_one)
+    one_by_one = ArchiveThresholds(held_rows=0) if judging is BY_GROUPS else None  # roots, one partition at a time
+    archive = Archive(str(folder / "root"), no_spark, judging=judging, thresholds=one_by_one)
     archive.init()
     held: dict[int, ValidRecord] = {}
     # Parts that a later batch lets go are published from older files, which is for Spark.
@@ -280,7 +283,7 @@ def test_an_inbox_with_little_is_emptied_once_without_spark_in_order_and_through
     assert list(inbox.iterdir()) == []  # indexes go with their bundles
 
     write_bundle(inbox / "much.bundle", RECORDS[30:])
-    bounded = Archive(archive.uri, no_spark, few=FewLimits(bytes=100))
+    bounded = Archive(archive.uri, no_spark, thresholds=ArchiveThresholds(in_process_bytes=100))
     with pytest.raises(SparkWasAsked):
         follow(bounded, inbox, every_seconds=None)
 
@@ -326,19 +329,21 @@ def test_an_archive_whose_name_reads_as_another_is_not_described_and_leaves_the_
     assert not list((tmp_path / name).rglob("_delta_log"))
 
 
-@pytest.mark.parametrize("limits", [ALL_BY_SPARK, FewLimits(bytes=10), FewLimits(looked_through=3)])
-def test_what_is_more_than_few_is_for_spark(tmp_path: Path, limits: FewLimits) -> None:
+@pytest.mark.parametrize(
+    "limits", [ALL_BY_SPARK, ArchiveThresholds(in_process_bytes=10), ArchiveThresholds(scanned_rows=3)]
+)
+def test_what_is_more_than_few_is_for_spark(tmp_path: Path, limits: ArchiveThresholds) -> None:
     made = Archive(str(tmp_path / "root"), no_spark)
     made.init()
     made.add([write_bundle(tmp_path / "a.bundle", RECORDS[:9])])
     run(made, PEERS)
     state = made.log.state()
-    bounded = Archive(made.uri, no_spark, few=limits)
+    bounded = Archive(made.uri, no_spark, thresholds=limits)
     with pytest.raises(SparkWasAsked):
         bounded.add([write_bundle(tmp_path / "b.bundle", RECORDS[9:12])])
     assert made.log.state() == state  # nothing is lost, and nothing half done
     made.add([tmp_path / "b.bundle"])
-    if limits.bytes < 100:
+    if limits.in_process_bytes < 100:
         with pytest.raises(SparkWasAsked):
             run(bounded, PEERS)
     run(made, PEERS)
@@ -351,7 +356,7 @@ def test_rules_that_look_at_several_records_are_for_spark_once_all_records_are_m
     archive.add([write_bundle(tmp_path / "a.bundle", RECORDS)])
     archive.add([write_bundle(tmp_path / "b.bundle", make_records(2, seed=77))])
     newest = max(file.bytes for file in archive.log.state().table("records") if file.rows == 2)
-    bounded = Archive(archive.uri, no_spark, few=FewLimits(bytes=newest))
+    bounded = Archive(archive.uri, no_spark, thresholds=ArchiveThresholds(in_process_bytes=newest))
     with pytest.raises(SparkWasAsked):
         run(bounded, MANY_EYED)
     run(archive, MANY_EYED)
@@ -363,29 +368,87 @@ def test_groups_of_rows_have_the_facts_of_their_records_and_are_no_larger_than_a
     archive.init()
     archive.add([write_bundle(tmp_path / "a.bundle", RECORDS[:30])])
     state = archive.add([write_bundle(tmp_path / "b.bundle", RECORDS[30:])])
-    _, newest = state.batch_ids
     bounded = Archive(archive.uri, no_spark, judging=BY_GROUPS)
-    for batches, held in ((state.batch_ids, RECORDS), ([newest], RECORDS[30:])):
-        found = FewRecords.of(bounded, state, batches, 1 << 20)
-        assert found is not None
-        groups = list(found.rows(FACT_COLUMNS[1:]))
+    for batch, held in zip(state.batch_ids, (RECORDS[:30], RECORDS[30:]), strict=True):
+        (file,) = [file for file in state.table("records") if batch in file.batches]
+        groups = list(scan(bounded.files, file, FACT_COLUMNS, BY_GROUPS))
         assert len(groups) > len(held) // 20
         facts = list(all_facts(facts_of_rows(groups)))
         assert sorted(facts) == sorted(fact for valid in held for fact in derive_facts(valid))
-        assert found.hold(str(valid.hash) for valid in held)
-        assert found.hold(str(valid.hash) for valid in RECORDS) is (held is RECORDS)
-    (file,) = [file for file in state.table("records") if newest in file.batches]
-    stored = [
-        len(b"".join(rows["stored"].to_pylist())) for rows in few.scan(bounded.files, file, ["stored"], BY_GROUPS)
-    ]
-    assert max(stored) <= 2 * BY_GROUPS.bytes_at_once + max(len(valid.stored) for valid in RECORDS)
-    assert FewRecords.of(bounded, state, [newest], file.bytes - 1) is None
+        stored = [
+            len(b"".join(rows["stored"].to_pylist())) for rows in scan(bounded.files, file, ["stored"], BY_GROUPS)
+        ]
+        assert max(stored) <= 2 * BY_GROUPS.bytes_at_once + max(len(valid.stored) for valid in RECORDS)
+
+
+def test_facts_are_those_of_the_records_of_some_batches(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    archive.add([write_bundle(tmp_path / "a.bundle", RECORDS[:30])])
+    state = archive.add([write_bundle(tmp_path / "b.bundle", RECORDS[30:])])
+    for batches, held in ((state.batch_ids, RECORDS), (state.batch_ids[1:], RECORDS[30:])):
+        made = InProcess(archive, state, RunSettings()).facts(batches)
+        found = [
+            Fact(predicate, tuple(row.values()))
+            for predicate in RECORD_PREDICATES
+            for file in made
+            if file.table == facts_table(predicate)
+            for row in ds.dataset(f"{archive.uri}/{file.path}", format="parquet").to_table().to_pylist()
+        ]
+        assert sorted(found) == sorted(fact for valid in held for fact in derive_facts(valid))
+
+
+@pytest.mark.parametrize(
+    ("need", "limits"),
+    [
+        (Need(bytes=10), ArchiveThresholds(in_process_bytes=9)),
+        (Need(whole_bytes=10), ArchiveThresholds(whole_bytes=9)),
+        (Need(whole_bytes=10), ArchiveThresholds(in_process_bytes=9)),
+        (Need(scanned_rows=10), ArchiveThresholds(scanned_rows=9)),
+        (Need(held_rows=10), ArchiveThresholds(held_rows=9)),
+        (Need(), ArchiveThresholds(in_process_bytes=0)),
+    ],
+)
+def test_each_bound_sends_a_step_to_spark_by_itself(tmp_path: Path, need: Need, limits: ArchiveThresholds) -> None:
+    assert is_for_process(Archive(str(tmp_path)), need)
+    assert not is_for_process(Archive(str(tmp_path), thresholds=limits), need)
+    assert not is_for_process(Archive(str(tmp_path), wants_spark=True), need)
+    assert not is_for_process(Archive(str(tmp_path), cast("SparkSession", object())), need)  # a session is handed in
+    assert is_for_process(Archive(str(tmp_path), no_spark), need)  # one that could be started
+
+
+def test_a_master_that_is_named_is_asked_however_few_the_records_are(tmp_path: Path) -> None:
+    Archive(str(tmp_path / "west")).init()
+    write_bundle(tmp_path / "a.bundle", RECORDS[:3])
+    asked = ["add", str(tmp_path / "west"), str(tmp_path / "a.bundle"), "--master", "spark://127.0.0.1:1"]
+    done = CliRunner().invoke(app, ["archive", *asked])
+    assert done.exit_code != 0
+    assert "no Spark answers at spark://127.0.0.1:1" in done.output
+
+
+def test_the_commit_and_the_command_say_who_carried_a_step_out(tmp_path: Path) -> None:
+    said: list[tuple[str, str]] = []
+    archive = Archive(str(tmp_path / "root"), no_spark, progress=lambda *what: said.append(what))
+    archive.init()
+    archive.add([write_bundle(tmp_path / "a.bundle", RECORDS[:20])])
+    run(archive, PEERS)
+    publish(archive, PEERS, tmp_path / "out")
+    _, added, ran, published = archive.log.commits()
+    assert [way.where for way in added.ways.values()] == [HERE]
+    assert set(ran.ways) == {"select for adds, twin", "select for negates", *(f"list for {p.name}" for p in PEERS)}
+    assert {way.where for way in (*ran.ways.values(), *published.ways.values())} == {HERE}
+    assert all(result.way is not None for result in archive.log.state().results.values())
+    assert all(what.endswith("(in this process)") for what in dict(said).values())
+    told = CliRunner().invoke(app, ["archive", "status", archive.uri, "--json"]).stdout.splitlines()
+    assert all(line["where"] == HERE for line in map(json.loads, told) if "step" in line)
+    logged = CliRunner().invoke(app, ["archive", "log", archive.uri, "--json"]).stdout.splitlines()
+    assert json.loads(logged[-2])["ways"] == {"add": {"where": HERE}}
 
 
 def test_selectors_follow_parts_and_need_no_spark_for_batches_that_have_none(tmp_path: Path) -> None:
     plain = [valid for valid in make_records(40, seed=31) if valid.type != "B"]
     manifest, *_ = [valid for valid in content_in_parts(100, "large") if valid.type != "B"]
-    archive = Archive(str(tmp_path / "root"), no_spark, few=FewLimits(held=0))
+    archive = Archive(str(tmp_path / "root"), no_spark, thresholds=ArchiveThresholds(whole_bytes=0))
     archive.init()
     held: list[ValidRecord] = []
     for number, batch in enumerate((plain[:10], plain[10:])):
@@ -406,11 +469,11 @@ def test_rules_that_look_at_several_records_have_a_bound_of_their_own(tmp_path: 
     plain = [valid for valid in RECORDS if valid.type != "B" and "Chunk+Link" not in dict(valid.parts.headers)]
     archive.add([write_bundle(tmp_path / "a.bundle", plain)])
     held = sum(file.bytes for file in archive.log.state().table("records"))
-    bounded = Archive(archive.uri, no_spark, few=FewLimits(held=held - 1))
+    bounded = Archive(archive.uri, no_spark, thresholds=ArchiveThresholds(whole_bytes=held - 1))
     run(bounded, PEERS)
     with pytest.raises(SparkWasAsked):
         run(bounded, MANY_EYED)
-    run(Archive(archive.uri, no_spark, few=FewLimits(held=held)), MANY_EYED)
+    run(Archive(archive.uri, no_spark, thresholds=ArchiveThresholds(whole_bytes=held)), MANY_EYED)
     check(archive, plain, [*PEERS, *MANY_EYED])
 
 
@@ -468,7 +531,7 @@ def test_both_ways_write_the_same_rows_and_follow_each_other(
         root = str(tmp_path / way)
         Archive(root).init()
         for number, alone in enumerate(by_hand):
-            archive = Archive(root, no_spark) if alone else Archive(root, lambda: spark, few=ALL_BY_SPARK)
+            archive = Archive(root, no_spark) if alone else Archive(root, lambda: spark, thresholds=ALL_BY_SPARK)
             archive.add([tmp_path / f"{number}.bundle"])
             run(archive, peers)
             publish(archive, PEERS, tmp_path / f"{way}-out")
@@ -488,10 +551,12 @@ def test_a_small_batch_beside_many_records_is_listed_without_a_job(spark: SparkS
     archive.init()
     peers = [MANY_EYED[0], peer("grouped", Module.author(GROUPED))]  # one loses records by new ones, the other does not
     for number, (start, end) in enumerate(pairwise((0, 25, 32, 40))):
-        archive.few = FewLimits()
+        archive.thresholds = ArchiveThresholds()
         write_bundle(tmp_path / f"{number}.bundle", RECORDS[start:end])
         *_, newest = archive.add([tmp_path / f"{number}.bundle"]).table("records")
-        archive.few = FewLimits(bytes=newest.bytes) if number else ALL_BY_SPARK  # the batch is few, all is not
+        archive.thresholds = (
+            ArchiveThresholds(in_process_bytes=newest.bytes) if number else ALL_BY_SPARK
+        )  # the batch is few, all is not
         run(archive, peers)
         check(archive, RECORDS[:end], peers)
     listed = [file for file in archive.log.state().table("advertisements") if file.low["peer"] == "grouped"]

@@ -11,10 +11,11 @@ from lace.policy.select import select_coordinate
 from lace.records.model import Blob, ValidRecord
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.spark.archive.archive import Archive, FewLimits
+from lace.spark.archive.archive import Archive
 from lace.spark.archive.publish import publish
-from lace.spark.archive.report import hashes_at, report, write_report
+from lace.spark.archive.report import report, write_report
 from lace.spark.archive.run import run
+from lace.thresholds import ArchiveThresholds
 from spark.archives import make_records, write_bundle
 from spark.test_few import SparkWasAsked, no_spark
 from spark.test_pipeline import peer
@@ -46,7 +47,7 @@ def made(folder: Path, *, given: bool = True) -> Archive:
 def test_what_is_counted_is_what_is_there(tmp_path: Path) -> None:
     archive = made(tmp_path)
     write_bundle(tmp_path / "east.bundle", RECORDS[40:])
-    found = write_report(archive, {"east": hashes_at(archive, tmp_path / "east.bundle")})
+    found = write_report(archive, {"east": tmp_path / "east.bundle"})
     here = [*RECORDS[:45], bare_blob(b"")]
     assert found.records == len(here) == 46
     assert found.data_bytes == sum(valid.data_length for valid in here)
@@ -73,23 +74,25 @@ def test_an_empty_archive_has_a_report(tmp_path: Path) -> None:
     archive = Archive(str(tmp_path / "west"), no_spark)
     archive.init()
     (tmp_path / "nothing").mkdir()
-    found = report(archive, {"east": hashes_at(archive, tmp_path / "nothing")})
+    found = report(archive, {"east": tmp_path / "nothing"})
     assert (found.records, found.by_type, found.missing_by_archive) == (0, [], {})
 
 
 def test_what_is_too_much_is_for_spark(tmp_path: Path) -> None:
     archive = made(tmp_path)
     rows = sum(archive.log.state().rows(name) for name in ("records", "quarantine", "advertisements", "published"))
-    for limits in (FewLimits(sent_to_tasks=rows - 1), FewLimits(bytes=0)):
+    for limits in (ArchiveThresholds(held_rows=rows - 1), ArchiveThresholds(in_process_bytes=0)):
         with pytest.raises(SparkWasAsked):
-            report(Archive(archive.uri, no_spark, few=limits))
-    exactly = Archive(archive.uri, no_spark, few=FewLimits(sent_to_tasks=rows))
+            report(Archive(archive.uri, no_spark, thresholds=limits))
+    exactly = Archive(archive.uri, no_spark, thresholds=ArchiveThresholds(held_rows=rows))
     assert report(exactly).records == 46
-    elsewhere = hashes_at(exactly, tmp_path / "2.bundle")
-    with pytest.raises(SparkWasAsked):  # what stands elsewhere counts too
-        report(exactly, {"east": elsewhere})
+    with pytest.raises(SparkWasAsked):  # what is elsewhere counts too
+        report(exactly, {"east": tmp_path / "2.bundle"})
     with pytest.raises(SparkWasAsked):
-        hashes_at(Archive(archive.uri, no_spark, few=FewLimits(bytes=10)), tmp_path / "2.bundle")
+        report(
+            Archive(archive.uri, no_spark, thresholds=ArchiveThresholds(in_process_bytes=10)),
+            {"east": tmp_path / "2.bundle"},
+        )
 
 
 @pytest.mark.spark
@@ -101,10 +104,7 @@ def test_jobs_come_to_the_same_numbers(spark: SparkSession, tmp_path: Path, give
     other.init()
     other.add([tmp_path / "east.bundle"])
     places = {"bundle": tmp_path / "east.bundle", "archive": tmp_path / "south", "self": tmp_path / "west"}
-    few = report(archive, {name: hashes_at(archive, path) for name, path in places.items()})
-    by_jobs = Archive(archive.uri, lambda: spark, few=FewLimits(bytes=0))
-    jobs = report(by_jobs, {name: hashes_at(by_jobs, path) for name, path in places.items()})
+    few = report(archive, places)
+    by_jobs = Archive(archive.uri, lambda: spark, thresholds=ArchiveThresholds(in_process_bytes=0))
+    jobs = report(by_jobs, places)
     assert few.as_json() == jobs.as_json()
-    # Hashes that were read here, beside an archive that takes jobs.
-    mixed = report(by_jobs, {name: hashes_at(archive, path) for name, path in places.items()})
-    assert mixed.missing_by_archive == few.missing_by_archive

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lace.spark.archive.archive import Archive, FewLimits
+from lace.spark.archive.archive import Archive
 from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.peer.peer import ArchivePeer, PeerBounds
 from lace.spark.peer.selecting import PEERS, RESULT, forgettable
+from lace.thresholds import ArchiveThresholds
 
 
 def result(mark: str, name: str) -> StepResult:
@@ -53,8 +54,8 @@ def test_forgetting_drops_the_files_and_is_read_back(tmp_path: Path) -> None:
 def test_a_served_archive_does_less_by_itself_than_a_command_and_never_more_than_it_was_told(tmp_path: Path) -> None:
     served = Archive(str(tmp_path / "west"))
     ArchivePeer(served)
-    assert served.few.bytes == 8 << 20 < FewLimits().bytes
+    assert served.thresholds.in_process_bytes == 8 << 20 < ArchiveThresholds().in_process_bytes
     for told, bound, wanted in ((0, 1 << 30, 0), (1 << 30, 5, 5)):
-        archive = Archive(str(tmp_path / "east"), few=FewLimits(bytes=told, sent_to_tasks=7))
-        ArchivePeer(archive, PeerBounds(max_few_bytes=bound))
-        assert (archive.few.bytes, archive.few.sent_to_tasks) == (wanted, 7)
+        archive = Archive(str(tmp_path / "east"), thresholds=ArchiveThresholds(in_process_bytes=told, held_rows=7))
+        ArchivePeer(archive, PeerBounds(max_in_process_bytes=bound))
+        assert (archive.thresholds.in_process_bytes, archive.thresholds.held_rows) == (wanted, 7)

@@ -27,7 +27,7 @@ from lace.policy.origin import Source, Viewer
 from lace.records.model import Blob, ValidRecord
 from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.spark.jobs.evaluate import PeerPolicy
-from lace.spark.jobs.listing import parsed_lines, require_sound, require_utf8
+from lace.spark.jobs.peer_listing import parsed_lines, require_sound, require_utf8
 from lace.spark.pipeline import Pipeline, PipelineSettings
 from lace.store.memory import MemoryStore
 from spark.archives import make_records, write_bundle

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -12,8 +14,8 @@ from lace.datalog.language.validate import LOCAL_PROFILE, CheckedProgram, check_
 from lace.facts.derive import derive_facts
 from lace.limits import EngineLimits
 from lace.records.model import ValidRecord
-from lace.spark.archive import recordtest
-from lace.spark.archive.recordtest import RecordTest, record_test
+from lace.spark.archive.peer_records import RecordTest, record_test
+from lace.thresholds import ArchiveThresholds
 from spark.archives import make_records
 from spark.test_additive import ADD_UP, ADD_UP_AND_SHOW, DO_NOT, GOAL, HAVE_GOAL
 from spark.test_executor import wide
@@ -66,8 +68,8 @@ def program(rules: str) -> CheckedProgram:
     return check_program(read_annotated(rules, name="t").program, LOCAL_PROFILE, LIMITS)
 
 
-def asked(rules: str) -> RecordTest | None:
-    return record_test(program(rules).program, GOAL, GIVEN, LIMITS)
+def asked(rules: str, most_tests: int = ArchiveThresholds().row_tests) -> RecordTest | None:
+    return record_test(program(rules).program, GOAL, GIVEN, LIMITS, most_tests)
 
 
 def answer(rules: str, records: list[ValidRecord]) -> set[str]:
@@ -109,7 +111,7 @@ def test_the_examples_tell_records_apart() -> None:
     assert sum(0 < count < len(RECORDS) for count in found.values()) >= len(EXACT) - 4
 
 
-def test_a_test_that_would_be_too_long_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_that_would_be_too_long_is_not_made() -> None:
     many = "".join(f"Goal(P) :- Field(P,'App',_,'{number}').\n" for number in range(5))
     wanted = "".join(f"Wanted('{number}') :- true.\n" for number in range(5))
     members = "Goal(P) :- Have(P), Field(P,'App',_,A), Wanted(A).\n" + wanted
@@ -121,9 +123,9 @@ def test_a_test_that_would_be_too_long_is_not_made(monkeypatch: pytest.MonkeyPat
     )
     tests = [asked(rules) for rules in (many, members, nested)]
     assert [test is not None and test.is_exact for test in tests] == [True, True, True]
-    monkeypatch.setattr(recordtest, "MOST_TESTS", 4)
-    assert asked(many) is None
-    assert asked(nested) is None
+    short = partial(asked, most_tests=4)
+    assert short(many) is None
+    assert short(nested) is None
     loosely = asked(members)
     assert loosely is not None
     assert not loosely.is_exact

@@ -1,4 +1,4 @@
-"""Sail, an engine without a JVM behind the same API: the tests of the executor and the pipeline once more, on it.
+"""Sail, an engine without a JVM behind the same API: the tests of the executor once more, on it.
 
 Sail runs the PySpark of its own Python, and refuses one that is newer than it: `make sail` gives it an environment of
 its own and names that here. What Sail cannot do yet stands in docs/pipeline.md.
@@ -24,14 +24,12 @@ import sys
 from pysail.spark import SparkConnectServer
 SparkConnectServer(ip="127.0.0.1", port=int(sys.argv[1])).start(background=False)
 """
-ABLE = ("test_executor.py", "test_ingest.py", "test_pipeline.py", "test_aggregates.py")
+ABLE = ("test_executor.py", "test_ingest.py", "test_aggregates.py")
 UNABLE = {
     "test_what_one_record_decides_is_one_pass_without_a_shuffle": "plans of Spark's own are looked at",
     "test_few_rows_choose_among_many_before_these_are_brought_together": "rows shuffled are asked of Spark's own plans",
     "test_a_round_that_finds_few_rows_is_one_job_of_one_stage": "jobs of Spark's own are counted",
     "test_several_lookups_are_one_scan_of_the_records": "plans of Spark's own are looked at",
-    "test_a_run_validates_selects_advertises_and_publishes": "the report shows bytes of the quarantine as text",
-    "test_a_rerun_with_nothing_new_does_nothing_however_many_batches_there_are": "an empty table leaves no file",
 }
 
 pytestmark = [
@@ -61,7 +59,7 @@ def sail(tmp_path: Path) -> Iterator[str]:
         kill(process)
 
 
-def test_the_executor_and_the_pipeline_give_on_sail_what_they_give_on_spark(sail: str) -> None:
+def test_the_executor_gives_on_sail_what_it_gives_on_spark(sail: str) -> None:
     tests = [str(Path(__file__).parent / name) for name in ABLE]
     skip = " and ".join(f"not {name}" for name in UNABLE)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-k", skip, *tests]
@@ -73,4 +71,4 @@ def test_the_executor_and_the_pipeline_give_on_sail_what_they_give_on_spark(sail
     passed = re.search(r"(\d+) passed", told)
     assert passed is not None
     assert "skipped" not in told  # what is left out stands above, each with its reason
-    assert int(passed[1]) > 55
+    assert int(passed[1]) > 50

@@ -46,7 +46,7 @@ def limited(path: str, limit: str) -> None:
 def hold(path: str) -> None:
     """Hold the writer's lock until our input ends."""
     store = open_store(path)
-    with store._file.writing():
+    with store.file.writing():
         sys.stdout.write("holding\n")
         sys.stdout.flush()
         sys.stdin.read()

@@ -77,7 +77,7 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path, batch: int) 
 def test_a_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.lace", create=True) as store:  # what a process that is killed cannot show
         asked = {
-            name: store._file.connection.execute(f"PRAGMA {name}").fetchone()[0]
+            name: store.file.connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous")
         }
     assert asked == {"journal_mode": "wal", "synchronous": 2}
@@ -99,12 +99,12 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path) -> None:
 def test_a_store_at_its_page_limit_goes_on_after_the_error(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.lace", create=True) as store:
         store.put(assortment())
-        pages = store._file.connection.execute("PRAGMA page_count").fetchone()[0]
-        store._file.connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+        pages = store.file.connection.execute("PRAGMA page_count").fetchone()[0]
+        store.file.connection.execute(f"PRAGMA max_page_count = {pages + 1}")
         with pytest.raises(StoreError, match="disk is full"):
             store.put([blob(bytes(100_000))])
         assert not store.have(blob(bytes(100_000)).hash)
-        store._file.connection.execute("PRAGMA max_page_count = 1000000")
+        store.file.connection.execute("PRAGMA max_page_count = 1000000")
         assert store.put([blob(bytes(100_000))])[0].new
         require_whole(store, [record.hash for record in assortment()])
 
@@ -245,7 +245,7 @@ def test_missing_empty_and_folder(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.lace"
     with open_store(path, create=True) as store:
-        store._file.connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS) + 1}")
+        store.file.connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS) + 1}")
     with pytest.raises(StoreError, match="newer program"):
         open_store(path)
 
@@ -268,7 +268,7 @@ def test_an_older_store_is_brought_up_to_date_by_whoever_may_write_it(
         with pytest.raises(StoreError, match=f"old schema {len(schema.MIGRATIONS) - 1}"):
             open_store(path, read_only=True)
     with open_store(path, read_only=True) as store:
-        assert store._file.connection.execute("SELECT x FROM later").fetchall() == [(7,)]
+        assert store.file.connection.execute("SELECT x FROM later").fetchall() == [(7,)]
         require_whole(store, [record.hash for record in assortment()])
     open_store(path, read_only=True).close()
 
@@ -285,7 +285,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
         with pytest.raises(StoreError, match="nowhere"):
             open_store(path)
     with open_store(path) as store:
-        tables = store._file.connection.execute("SELECT name FROM sqlite_master").fetchall()
+        tables = store.file.connection.execute("SELECT name FROM sqlite_master").fetchall()
         assert ("later",) not in tables
 
 
@@ -314,8 +314,8 @@ def test_the_integrity_check_finds_damage(tmp_path: Path, statements: str) -> No
         store.put_setting("one", "key", b"value")
         assert store.check_integrity() == []
         for statement in statements.split(";"):
-            store._file.connection.execute(statement)
-        store._forget()
+            store.file.connection.execute(statement)
+        store.file.forget()
         assert any(DAMAGE[statements] in problem for problem in store.check_integrity())
 
 

@@ -139,7 +139,7 @@ def test_a_wrong_body_under_a_hash_is_refused(tmp_path: Path) -> None:
     with open_store(tmp_path / "a.lace", create=True) as store:
         store.put(assortment())
         first, second = assortment()[:2]
-        store._file.connection.execute("UPDATE records SET body = (SELECT body FROM records WHERE id = 1) WHERE id = 2")
+        store.file.connection.execute("UPDATE records SET body = (SELECT body FROM records WHERE id = 1) WHERE id = 2")
         assert store.get(first.hash) == first.stored
         with pytest.raises(StoreDamaged, match="index of records"):
             store.get(second.hash)

@@ -201,7 +201,7 @@ def test_a_lace_that_an_earlier_version_left_a_name_in_opens(tmp_path: Path) -> 
     path = tmp_path / "a.lace"
     with open_store(path, create=True) as store:
         store.put(assortment())
-    machine, file, *_ = openers._place(path).split(" ")
+    machine, file, *_ = openers.place_of(path).split(" ")
     with sqlite3.connect(path) as connection:
         connection.execute("INSERT INTO openers VALUES ('x', ?, 99999999, '123')", (f"{machine} {file}",))
     connection.close()
@@ -246,7 +246,7 @@ def test_a_name_reaches_the_file_as_soon_as_readers_let_it(tmp_path: Path) -> No
         other.put([plex("second")])
         name = names_in(path)
         with open_store(path, read_only=True) as reader, open_store(path) as store:
-            with reader._file.reading():
+            with reader.file.reading():
                 reader.stat()
                 store.put([plex("third")])
                 assert names_in(path) == name

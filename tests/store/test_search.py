@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import lace
 from lace.errors import StoreError
 from lace.porcelain.search import find, forget, index, is_searched
+from lace.store import SQLiteStore
 from lace.store.search import MAX_TEXT_BYTES, match_expression, words_of
 from tries import tries
 
@@ -156,20 +157,18 @@ def test_another_process_keeps_the_words_right(tmp_path: Path) -> None:
         assert subprocess.run([*words, "find", str(path), "never"], capture_output=True, timeout=60).returncode == 1
 
 
-def test_a_batch_that_fails_leaves_no_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_fails_leaves_no_words(tmp_path: Path) -> None:
     with lace.open(tmp_path / "s.lace", create=True) as opened:
         index(opened)
         store = opened.store
-        monkeypatch.setattr(store._log, "append", _fail)
-        with pytest.raises(RuntimeError):
+        assert isinstance(store, SQLiteStore)
+        fail = "CREATE TEMP TRIGGER fail BEFORE INSERT ON segments BEGIN SELECT RAISE(ABORT, 'the disk is gone'); END"
+        store.file.connection.execute(fail)  # words are written before segments are
+        with pytest.raises(StoreError, match="the disk is gone"):
             opened.put(b"never", group="g", app="a", name="n")
-        monkeypatch.undo()
+        store.file.connection.execute("DROP TRIGGER fail")
         assert hashes(opened, "never") == []
         assert store.check_integrity() == []
-
-
-def _fail(_: object) -> None:
-    raise RuntimeError("the disk is gone")
 
 
 def test_an_index_that_lost_records_is_noticed(tmp_path: Path) -> None:

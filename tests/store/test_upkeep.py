@@ -197,10 +197,10 @@ def test_whoever_has_a_lace_open_that_was_moved_or_restored_is_told(tmp_path: Pa
     with open_store(path, read_only=read_only) as store:
         for suffix in ("", "-wal", "-shm"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
-        with pytest.raises(StoreReplaced, match="another file stands in its place, or none"):
+        with pytest.raises(StoreReplaced, match="the file was moved, deleted or replaced"):
             store.cursor()
         restore(kept, path)
-        with pytest.raises(StoreReplaced, match="another file stands in its place"):
+        with pytest.raises(StoreReplaced, match="the file was moved, deleted or replaced"):
             store.snapshot() if read_only else store.put([plex("lost")])
         with open_store(path) as again:
             again.put([plex("found")])

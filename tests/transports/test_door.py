@@ -28,6 +28,7 @@ from lace.transports.upgraderequest import GuardedConnection
 from transports.endpoints import ALICE, NOW, any_port, plain_options, with_certificate
 from transports.test_upgraderequest import answer, is_closed, request
 
+SHORT_PAUSE = TransportLimits(accept_pause_s=0.01)
 SECOND = 10**9
 
 
@@ -150,8 +151,9 @@ def test_without_descriptors_a_listener_says_so_once_waits_and_goes_on(
 
     async def run() -> list[str]:
         heard = Heard()
-        monkeypatch.setattr("lace.transports.door.PAUSE_S", 0.01)
-        async with await listen(any_port("tcp", tmp_path), replace(plain_options(), hears=heard)) as listener:
+        async with await listen(
+            any_port("tcp", tmp_path), replace(plain_options(), hears=heard, limits=SHORT_PAUSE)
+        ) as listener:
             failing = [3]
 
             def accept(self: socket.socket, real: Callable[..., object] = socket.socket.accept) -> object:

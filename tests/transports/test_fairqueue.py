@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,7 +60,10 @@ def test_who_is_served_while_nobody_waits_is_level_with_whoever_comes_then() -> 
         served.append(found[0])
         queue.charge(found[0], 1.0)
     assert served == ["new", "newer", "steady"]
-    assert queue._used["steady"] - queue._used["new"] <= 1.0
+    queue.charge("new", 1.001)
+    for account in ("new", "steady"):
+        queue.put(account, account[0])
+    assert queue.take() == ("steady", "s")  # it was at most one second ahead
 
 
 def test_an_account_that_was_away_for_days_is_level_and_not_behind_every_newcomer() -> None:
@@ -91,5 +95,17 @@ def test_what_is_remembered_is_bounded_however_many_accounts_come() -> None:
     queue.put("waits", 0)
     for number in range(10_000):
         queue.charge(number, 1.0 + number)
-    assert len(queue._used) <= 102
+    assert queue.remembered <= 102
     assert queue.take() == ("waits", 0)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.001])
+def test_accounts_without_number_are_forgotten_and_who_used_most_is_not(seconds: float) -> None:
+    queue: FairQueue[str] = FairQueue()
+    queue.charge("greedy", 5.0)
+    for number in range(20_000):
+        queue.charge(number, seconds)
+    assert queue.remembered <= 4096
+    queue.put("greedy", "g")
+    queue.put("new", "n")
+    assert queue.take() == ("new", "n")

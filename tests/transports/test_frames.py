@@ -135,6 +135,9 @@ class Pretended:
     def has_backlog(self) -> bool:
         return self._pieces > 0
 
+    def go_away(self) -> None:
+        self._pieces = 0
+
     def parse_piece(self) -> None:
         self._pieces -= 1
         self._told.append(self.network)
@@ -181,11 +184,13 @@ def test_whoever_has_upgraded_says_its_first_words_though_a_crowd_asks_to_upgrad
     async def play(client: Hostile, stream: ByteStream) -> None:
         connection = cast(Any, stream)._connection
         assert connection.requests is not connection.turns
-        connection.requests._waiting.append(Pretended("crowd", 10**9, [], connection.requests))
+        crowd = Pretended("crowd", 10**9, [], connection.requests)
         connection.requests.charge(connection.network, 1000.0)
+        connection.requests.take(crowd)
         await client.send(frame(b"hello"))
         assert await stream.receive() == b"hello"
-        connection.requests._waiting.clear()
+        assert crowd.has_backlog
+        crowd.go_away()
 
     between(tmp_path, play)
 
@@ -211,14 +216,3 @@ def test_where_too_many_doors_are_half_open_the_largest_crowd_gives_way() -> Non
     assert enter("192.0.2.5", 9)
     assert left == [0, 1]
     assert len(half_open) == 8
-
-
-@pytest.mark.parametrize("seconds", [0.0, 0.001])
-def test_networks_without_number_are_forgotten_and_who_used_most_is_not(seconds: float) -> None:
-    turns = Turns()
-    turns.charge("greedy", 5.0)
-    for number in range(20_000):
-        turns.charge(str(number), seconds)
-    used = cast(Any, turns)._used
-    assert len(used) <= 4096
-    assert used["greedy"] == 5.0

@@ -41,7 +41,7 @@ def test_a_worker_answers_one_job_after_the_other(worker: Worker) -> None:
 
 
 def test_a_worker_that_was_killed_is_an_error_and_no_answer(worker: Worker) -> None:
-    worker._process.kill()
+    worker.kill()
     with pytest.raises(WorkerDied):
         worker.ask(JOB, FRAMES)
 

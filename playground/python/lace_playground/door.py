@@ -70,7 +70,7 @@ class Door:
         """One more exchange, under the weather of the scene."""
         scene = read_scene(asked.get("scene"))
         if len(scene.runs) >= MAX_RUNS:
-            raise InvalidText(f"a scene has {MAX_RUNS} exchanges at most: begin anew", rule="scene", place="runs")
+            raise InvalidText(f"a scene has {MAX_RUNS} exchanges at most: start over", rule="scene", place="runs")
         return self._check({"scene": replace(scene, runs=(*scene.runs, scene.weather)).to_json()})
 
     def _why(self, asked: Mapping[str, Any]) -> Data:

@@ -110,7 +110,7 @@ def _item(stage: Stage, played: Played, told: Told) -> Data:
 
 
 def _raw(played: Played, source: int, told: Told) -> str:
-    """The bytes themselves, as they arrived; what is no text is spelled out."""
+    """The bytes as they arrived; bytes that are not text are spelled out."""
     stream = b"".join(passed.data for passed in played.passed if passed.source == source)
     part = stream[told.offset : told.offset + told.size if told.kind != "fault" else told.offset + MAX_RAW]
     return part[:MAX_RAW].decode("utf-8", "backslashreplace")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from lace.interlace.events import Event
 from lace.runtime.host.host import LocalHost
-from lace.runtime.link.atonce import carry_out
 from lace.runtime.link.session import Outcome, Session
+from lace.runtime.link.synchronous import carry_out
 from lace_playground.scene import Weather
 
 MS = 1_000_000

@@ -295,7 +295,7 @@ def columnar(records: Iterable[str]) -> list[str]:
     return [record for record in records if _IS_ID.fullmatch(record)]
 
 
-def ids_of_bytes(data: bytes | memoryview) -> Ids:
+def ids_of_bytes(data: bytes | memoryview, rows_at_once: int = _ROWS_AT_ONCE) -> Ids:
     """What `Ids.to_bytes` gave; InvalidText if it cannot have. A piece at a time: there may be millions."""
     if len(data) % ID_BYTES:
         raise InvalidText("kept ids are cut", rule="kept-ids", found=f"{len(data)} bytes")
@@ -304,8 +304,8 @@ def ids_of_bytes(data: bytes | memoryview) -> Ids:
     if sum(np.count_nonzero(letters == ord(letter)) for letter in RECORD_TYPES) != len(letters):
         raise InvalidText("kept ids have an unknown letter", rule="kept-ids")
     words = np.empty((4, len(rows)), np.uint64)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
+    for start in range(0, len(rows), rows_at_once):
+        part = slice(start, start + rows_at_once)
         words[:, part] = np.ascontiguousarray(rows[part, :32]).view(">u8").T
     if bool((words[0, 1:] > words[0, :-1]).all()):  # they were sorted when they were kept
         return Ids(words, letters)

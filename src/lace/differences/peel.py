@@ -15,7 +15,7 @@ from lace.differences.sketch import Symbols, checks_of, no_symbols, places_of
 from lace.values import dataclass
 
 _ONE, _MINUS_ONE = np.uint8(1), np.uint8(255)  # counts are modulo 2^8
-_MAX_ROUNDS = 2_000  # an honest sketch of any size takes some dozens; each has a price that few ids do not pay
+MAX_ROUNDS = 2_000  # an honest sketch of any size takes some dozens; each has a price that few ids do not pay
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,8 +32,9 @@ class Difference:
 class Peeler:
     """Takes the symbols of a difference as they come, and names its ids as soon as the symbols suffice."""
 
-    def __init__(self, key: DifferenceKey) -> None:
+    def __init__(self, key: DifferenceKey, max_rounds: int = MAX_ROUNDS) -> None:
         self._key = key
+        self._max_rounds = max_rounds
         self._left = no_symbols()  # what the ids found so far do not explain
         self._found: list[tuple[U64, bool]] = []  # with whether they are ours
         self._known: set[int] = set()
@@ -60,7 +61,7 @@ class Peeler:
 
     def _peel(self, touched: npt.NDArray[np.int64]) -> None:
         """Take out every id that stands alone in a symbol, until none does. Only symbols that changed are looked at."""
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(self._max_rounds):
             if not len(touched):
                 return
             fresh = [self._alone(touched, ours=ours) for ours in (True, False)]

@@ -1,8 +1,8 @@
 """The measure of a few ids (070), one by one: what an open link works out again and again.
 
-Rule: the same answer as `sums.measure` over `keyed.keyed_ids`, for up to `MOST` ids. Columns pay from a dozen ids on;
-for a single one they cost half a millisecond of calls, and a server with a hundred links measures one record under a
-hundred keys.
+Rule: the same answer as `sums.measure` over `keyed.keyed_ids`. For a single id this takes a seventeenth of what columns
+take, and a server with a hundred links measures one record under a hundred keys; from a dozen ids on columns are faster
+(`DifferenceThresholds.scalar_sums`, docs/ways.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from lace.differences.ids import ID_BYTES, Ids
 from lace.differences.keyed import START, U64, DifferenceKey
 from lace.differences.sums import COUNTERS
 
-MOST = 16
 _MASK = (1 << 64) - 1
 
 

@@ -11,14 +11,17 @@ import numpy as np
 from lace.differences.ids import EMPTY, Ids
 from lace.differences.idset import IdSet
 from lace.differences.keyed import U64, DifferenceKey, keyed_ids
-from lace.differences.scalarsums import MOST, measure_few
+from lace.differences.scalarsums import measure_few
 from lace.differences.sketch import Symbols, sketch
 from lace.differences.sums import measure, nothing
+from lace.thresholds import DifferenceThresholds
+
+_DEFAULT = DifferenceThresholds()
 
 
-def measured(ids: Ids, key: DifferenceKey) -> U64:
+def measured(ids: Ids, key: DifferenceKey, thresholds: DifferenceThresholds = _DEFAULT) -> U64:
     """The measure of some ids."""
-    if len(ids) > MOST:
+    if len(ids) > thresholds.scalar_sums:
         return measure(keyed_ids(ids, key))
     return measure_few(ids, key) if len(ids) else nothing()
 

@@ -17,13 +17,14 @@ from lace.differences.idset import IdSet
 from lace.differences.keyed import DifferenceKey
 from lace.notation.b64a import ALPHABET
 from lace.notation.digest import digest, digest_each, key_deriver
+from lace.thresholds import DifferenceThresholds
 from lace.values import dataclass
 
 PART_BITS = 12
 PARTS: int = 1 << PART_BITS
 ROOT_BYTES = 16  # as told: under a key that is not known beforehand, so it need not be longer
 _SHIFT = np.uint64(64 - PART_BITS)
-_MANY = PARTS // 16  # parts above which walking the whole set costs less than cutting each out of it
+_DEFAULT = DifferenceThresholds()
 _derive = key_deriver("lace-differences/v1 root")
 
 
@@ -42,12 +43,13 @@ class Tree:
         stale[_parts_of(changed)] = True
         return Tree(self.digests, stale)
 
-    def of(self, held: IdSet) -> Tree:
+    def of(self, held: IdSet, thresholds: DifferenceThresholds = _DEFAULT) -> Tree:
         """The same with every part known; `held` is the set."""
         parts = np.flatnonzero(self.stale)
         if not len(parts):
             return self
-        pieces = _cut(held.ids(), parts) if len(parts) > _MANY else [_part(held, int(part)) for part in parts]
+        is_walked = len(parts) > thresholds.cut_parts
+        pieces = _cut(held.ids(), parts) if is_walked else [_part(held, int(part)) for part in parts]
         digests = self.digests.copy()
         digests[parts] = np.frombuffer(b"".join(digest_each(pieces)), np.uint8).reshape(-1, 32)
         return Tree(digests, np.zeros(PARTS, np.bool_))

@@ -1,4 +1,4 @@
-"""Rules asked over a lace: every error, or the facts of every head, ready to be paged and explained.
+"""The answers of rules over a lace: every error, or the facts of every head, ready to be paged and explained.
 
 Rule: one evaluation answers a whole page and the pages after it; it is kept while neither rules nor lace change, and
 texts are looked up only for the rows that are shown.
@@ -26,7 +26,7 @@ from lace.porcelain.query import base_of, column_names
 from lace.store.base import StoreCursor
 from lace.values import dataclass
 
-# A page is asked while somebody types, so a slip must not take the machine: half-written rules often join nothing.
+# Rules are evaluated while somebody types, so a slip must not exhaust the machine: half-written rules often lack joins.
 TYPING_LIMITS = EngineLimits(
     max_derived_facts_per_predicate=1 << 22, max_working_rows=1 << 24, max_stratum_iterations=100_000
 )
@@ -53,14 +53,14 @@ class Asked:
         return list(dict.fromkeys(rule.head.predicate for rule in rules))
 
     def head(self, wanted: str) -> Predicate | None:
-        """The head that was asked for; else the last that no other rule reads, as the last line is what is written."""
+        """The head that was asked for; else the last one that no other rule reads, since people write at the end."""
         for predicate in self.heads:
             if str(predicate) == wanted:
                 return predicate
         return self.heads[-1] if self.heads else None
 
     def names(self, predicate: Predicate) -> tuple[str, ...]:
-        """What the first rule of a head calls its columns."""
+        """The column names that the first rule of a head uses."""
         rules = self.checked.program.rules if self.checked else ()
         return column_names(next(rule.head for rule in rules if rule.head.predicate == predicate))
 
@@ -86,7 +86,7 @@ class Asked:
             return self.explainer.explain(self._first(atom) or atom)
 
     def _first(self, goal: Atom) -> Atom | None:
-        """The first fact of a goal that leaves all open: it is known here, and a bound goal is quickly proven."""
+        """The first fact of a goal without constants: it is known here, and a bound goal is faster to prove."""
         is_open = all(isinstance(term, Variable) for term in goal.terms) and len(set(goal.terms)) == len(goal.terms)
         if goal.predicate not in self.heads or not goal.terms or not is_open:
             return None
@@ -95,7 +95,7 @@ class Asked:
 
 
 class Answers:
-    """The last few programs that were asked, with their facts."""
+    """The last few programs that were evaluated, with their facts."""
 
     def __init__(self, kept: int) -> None:
         self._kept = kept
@@ -103,7 +103,7 @@ class Answers:
         self._answers: OrderedDict[tuple[str, str, StoreCursor], Asked] = OrderedDict()
 
     def ask(self, opened: OpenedLace, rules: str) -> Asked:
-        """A program over a lace as it stands."""
+        """A program over the current state of a lace."""
         key = (opened.slug, rules, opened.lace.store.cursor())
         with self._lock:
             found = self._answers.get(key)
@@ -119,7 +119,7 @@ class Answers:
 
 
 def ask(opened: OpenedLace, rules: str, limits: EngineLimits = TYPING_LIMITS) -> Asked:
-    """A program over a lace, evaluated if nothing is wrong with it."""
+    """A program over a lace, evaluated if it has no errors."""
     try:
         source, errors = read_annotated_all(rules, name="", limits=limits)
         errors += check_all(source.program, LOCAL_PROFILE, limits)

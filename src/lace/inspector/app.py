@@ -1,7 +1,7 @@
-"""The pages by address.
+"""The routes of all pages.
 
 Rule: this is the only module that knows requests. A page is a function of what is opened and what was asked; failures
-become pages too, with the words that the command line would use.
+become pages too, with the words of the command line.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PlainPage = Callable[[Asked], Page]
 
 
 def make_app(inspected: Inspected) -> Starlette:
-    """The application over what was opened; the guard goes around it."""
+    """The application over what was opened, without its guard."""
     return Starlette(routes=_Pages(inspected).routes(), exception_handlers={HTTPException: _http_error})
 
 
@@ -123,13 +123,13 @@ class _Pages:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > self.limits.form_bytes:
-                    raise HTTPException(413, f"a form holds at most {self.limits.form_bytes:,} bytes")
+                    raise HTTPException(413, f"a form may have at most {self.limits.form_bytes:,} bytes")
             found |= dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=64))
             found[POSTED] = "1"
         return found
 
     async def _content(self, request: Request) -> Response:
-        """Content on its own: as an image that cannot run, or as bytes to keep."""
+        """Raw content: an image that cannot run, or bytes to download."""
         slug, record = request.path_params["lace"], request.path_params["record"]
         if slug not in self.inspected.laces:
             raise HTTPException(404)
@@ -148,7 +148,7 @@ class _Pages:
         return respond(request, page, self.navigation(opened))
 
     def navigation(self, opened: OpenedLace | None) -> Navigation:
-        """The places of the lace that is being looked at, or of the only one."""
+        """The navigation for the current lace, or for the only one."""
         inspected, laces = self.inspected, self.inspected.laces
         opened = opened or (next(iter(laces.values())) if len(laces) == 1 else None)
         plain = [(name, f"/capture/{name}") for name in inspected.captures]
@@ -169,7 +169,7 @@ class _Pages:
 
 
 def _told(work: Callable[[], Page]) -> Page:
-    """A page, or the page that says why there is none."""
+    """A page, or a page that says why it failed."""
     try:
         return work()
     except NotFound as error:

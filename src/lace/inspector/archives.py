@@ -1,6 +1,8 @@
-"""An archive that the pipeline made: its report, and its tables row by row.
+"""The pages of an archive: its report, its commits, and its tables row by row.
 
-Rule: read from the files as they lie there; a page reads the footers of a table's files and the rows that it shows.
+Rule: a page reads the footers of a table's files and the rows that it shows. Which files an archive has is told by
+replaying the log that `lace.spark.archive.log` writes, which this package may not import (a test compares the two); a
+file that a commit dropped is not part of the archive, even if it still exists.
 """
 
 from __future__ import annotations
@@ -144,7 +146,7 @@ def _report(report: Data) -> Markup:
 
 
 def _chart(title: str, counts: list[Any]) -> Markup:
-    """Bars, and the same for those who cannot see them."""
+    """A bar chart, with a text alternative."""
     pairs = [(str(label), int(number)) for label, number in counts][:_MOST_BARS]
     most = max((number for _, number in pairs), default=1) or 1
     bars = []
@@ -190,7 +192,7 @@ def _table_page(name: str, path: Path, wanted: str, asked: Mapping[str, str], li
 
 
 def _rows(parquet: Any, files: list[Path], start: int, limit: int) -> Iterator[Mapping[str, Any]]:
-    """Rows from a place on; files and row groups before it are stepped over by their footers."""
+    """Rows from a position on; the footers let us skip the files and row groups before it."""
     left = limit
     for path in files:
         with parquet.ParquetFile(path) as file:

@@ -1,6 +1,6 @@
-"""Looking around in a lace: its groups and apps, names below names, and what came last.
+"""Browsing a lace: its groups and apps, names below names, and recently stored records.
 
-Rule: a page begins at a key; nothing is counted beyond a limit, and no page reads what it does not show.
+Rule: a page starts at a key; nothing is counted beyond a limit, and no page reads what it does not show.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lace.store.columns.tables.coordinates import Space
 
 HERE = "Browse"
 RECENT = "Recent"
-_RECENT_BYTES = 8 * MIB  # of bodies read for one page of what came last
+_RECENT_BYTES = 8 * MIB  # of bodies read for one page of recently stored records
 
 
 def browse(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
@@ -50,7 +50,7 @@ def browse(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
 
 
 def crumbs(opened: OpenedLace, group: str = "", app: str = "", name: str = "") -> list[Place]:
-    """The way down to a name."""
+    """The breadcrumbs to a name."""
     places: list[Place] = [(opened.slug, opened.base)]
     if group:
         places.append((group, url(opened.base, {"group": group})))
@@ -64,7 +64,7 @@ def crumbs(opened: OpenedLace, group: str = "", app: str = "", name: str = "") -
 
 
 def record_url(opened: OpenedLace, record: str, **parameters: object) -> str:
-    """Where a record is shown."""
+    """The address of a record's page."""
     return url(f"{opened.base}/record/{record}", parameters)
 
 
@@ -120,13 +120,13 @@ def _spaces(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimit
 
 def _nothing(opened: OpenedLace, group: str | None) -> Markup:
     if group:
-        return empty(f"Nothing is stored under the group {group}.", link("All groups", opened.base))
+        return empty(f"There are no records under the group {group}.", link("All groups", opened.base))
     if opened.lace.stat().records:
         return empty(
-            "Only Blobs are stored here, which have no coordinate.", link("What came last", f"{opened.base}/recent")
+            "There are only Blobs here, which have no coordinate.", link("Recently stored", f"{opened.base}/recent")
         )
     hint = f"lace put {opened.path} --group u --app notes --name first -"
-    return empty("Nothing is stored here yet.", join("Put something in: ", tag("code", hint)))
+    return empty("There are no records here yet.", join("Store one: ", tag("code", hint)))
 
 
 def _space_url(opened: OpenedLace, space: Space, **more: object) -> str:
@@ -166,7 +166,7 @@ def _names(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
             _jump(opened, space, under, start), _name_table(opened, space, under, rows, tips), pager(following, first)
         )
     else:
-        listing = empty("Nothing is stored below this name.", link("All groups and apps", opened.base))
+        listing = empty("There are no records below this name.", link("All groups and apps", opened.base))
     lead = tag("p", copyable(f"//{group}//{app}//{under}"), class_="lead")
     return Page(
         title=title,
@@ -228,7 +228,7 @@ def tip_data(tip: Tip | None) -> Data:
 
 
 def several(tip: Tip) -> Markup | None:
-    """What stands beside a tip whose coordinate has several writers: how many, and on demand who and when."""
+    """A badge for a tip whose coordinate has several writers: how many, and on demand who and when."""
     if not tip.concurrent:
         return None
     said = "; ".join(f"{writer_of(entry)}, {utc(entry.tai)} UTC" for entry in (tip.entry, *tip.concurrent))
@@ -236,7 +236,7 @@ def several(tip: Tip) -> Markup | None:
 
 
 def no_tip() -> Markup:
-    """What stands beside a name without a tip."""
+    """A badge for a name without a tip."""
     return join(" ", tag("span", "no tip", class_="badge warn", title="Every version is dated too far ahead."))
 
 
@@ -252,7 +252,7 @@ def entry_data(entry: Entry) -> Data:
 
 
 def recent(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
-    """What came last, whatever its coordinate and time."""
+    """Recently stored records, regardless of their coordinate and time."""
     before = number_of(asked.get("before"))
     found = opened.browser.newest_records(before=before, limit=limits.page_rows)
     bodies = opened.lace.store.get_first([record for _, record in found], _RECENT_BYTES)
@@ -262,18 +262,18 @@ def recent(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
     following = url(f"{opened.base}/recent", {"before": shown[-1][0]}) if shown and more else None
     body = (
         join(
-            record_table(opened, "What came last", rows),
+            record_table(opened, "Recently stored", rows),
             pager(following, f"{opened.base}/recent" if before is not None else None),
         )
         if rows
         else _nothing(opened, None)
     )
-    lead = tag("p", "By the order in which records were stored here, whatever their own time says.", class_="lead")
+    lead = tag("p", "In the order in which they were stored here, regardless of their own time.", class_="lead")
     return Page(
-        title="What came last",
+        title="Recently stored",
         data={"records": rows, "next": following},
         here=RECENT,
-        body=join(tag("h1", "What came last"), lead, body),
+        body=join(tag("h1", "Recently stored"), lead, body),
         crumbs=crumbs(opened),
     )
 
@@ -294,7 +294,7 @@ def record_table(opened: OpenedLace, caption: str, rows: Sequence[Data]) -> Mark
 
 
 def _summary(record: RecordHash, body: bytes | None) -> Data:
-    """What a line says of a record; one that went away meanwhile, or is damaged, is told as far as it can be."""
+    """A row about a record; if it was removed meanwhile or is damaged, with as much as is known."""
     found: Data = {"hash": record, "coordinate": "", "tai": "", "signer": None, "data_length": 0}
     if body is None:
         return found
@@ -314,12 +314,12 @@ def _summary(record: RecordHash, body: bytes | None) -> Data:
 
 
 def summaries(opened: OpenedLace, records: Sequence[str]) -> list[Data]:
-    """What the headers of some stored records say; nothing for those beyond what a page may read."""
+    """The headers of some stored records, without those beyond what a page may read."""
     wanted = [RecordHash(record) for record in dict.fromkeys(records)]
     bodies = opened.lace.store.get_first(wanted, _RECENT_BYTES) if wanted else []
     return [_summary(record, body) for record, body in zip_longest(wanted, bodies)]
 
 
 def number_of(text: str | None) -> int | None:
-    """A number that an address gives, if it is one."""
+    """A parameter of the address as a number, if it is one."""
     return natural(text or "")

@@ -1,7 +1,7 @@
 """A record's content as text, JSON, an image or bytes.
 
-Rule: content comes from strangers. A page shows it as escaped text; served on its own it gets a type that cannot run,
-a sandbox without origin, and the order not to guess. SVG and HTML are text here.
+Rule: content comes from strangers. A page shows it as escaped text; served raw, it gets a type that cannot run, a
+sandbox without origin, and `nosniff`. SVG and HTML are shown as text.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _PER_LINE = 16
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The beginning of a content, and how long it is."""
+    """The first bytes of content, and its length."""
 
     head: bytes
     length: int
-    trouble: str = ""  # why not all of it could be read
+    trouble: str = ""  # why some of it could not be read
 
     @property
     def is_whole(self) -> bool:
@@ -40,7 +40,7 @@ class Content:
 
     @property
     def image_type(self) -> str | None:
-        """The type of an image that browsers draw and that cannot hold a script."""
+        """The media type, if this is an image that browsers draw and that cannot contain a script."""
         for magic, kind in IMAGES.items():
             if self.head.startswith(magic):
                 return kind
@@ -80,7 +80,7 @@ class Content:
 
 
 def read_head(pieces: Iterable[memoryview], length: int, limit: int) -> Content:
-    """The first bytes of a content that comes in pieces; a piece that is missing ends it with its reason."""
+    """The first bytes of content in pieces; at a missing piece it ends with the reason."""
     found = bytearray()
     try:
         for piece in pieces:
@@ -120,7 +120,7 @@ def show_content(
 
 def _shown(content: Content, view: str, limits: InspectorLimits, raw: str) -> Markup:
     if view == "image":
-        alternative = "The image that this record holds"
+        alternative = "The image in this record"
         return tag("p", tag("img", src=raw, alt=alternative, loading="lazy", class_="content-image"))
     shown = {"json": content.parsed, "text": content.text}.get(view) or hex_dump(content.head[: limits.hex_bytes])
     return tag(
@@ -132,11 +132,11 @@ def _cut(content: Content, view: str, limits: InspectorLimits) -> Markup | None:
     shown = min(len(content.head), limits.hex_bytes) if view == "hex" else len(content.head)
     if view == "image" or shown >= content.length:
         return None
-    return tag("p", f"The first {size(shown)} of {size(content.length)}; the download has all.", class_="note")
+    return tag("p", f"The first {size(shown)} of {size(content.length)}; the download has all of it.", class_="note")
 
 
 def hex_dump(data: bytes) -> str:
-    """Bytes as numbers and letters, sixteen a line."""
+    """Bytes as a hex dump, sixteen per line."""
     lines = []
     for start in range(0, len(data), _PER_LINE):
         part = data[start : start + _PER_LINE]

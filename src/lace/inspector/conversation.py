@@ -1,6 +1,6 @@
 """A conversation between two peers, item by item, each explained.
 
-Rule: told by the same reader that `lace tap` has; an explanation says what an item is for, never what to think of it.
+Rule: decoded by the reader that `lace tap` uses; an explanation says what an item is for, never how to judge it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WHO = {"in": "peer", "out": "we"}
 
 
 def capture_page(name: str, path: Path, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
-    """A captured conversation from one of its items on."""
+    """The page of a captured conversation, from one of its items on."""
     start = natural(asked.get("start", "")) or 0
     told: list[Told] = []
     trouble = ""
@@ -85,7 +85,7 @@ def show_told(told: Sequence[Told]) -> Markup:
 
 
 def show_items(items: Sequence[Data]) -> Markup:
-    """The same from their data, as a running node gives it."""
+    """Items as a table, from the data that a running node gives."""
     rows = [
         (
             tag("span", f"{one['seconds']:.3f} s", class_="moment"),

@@ -1,7 +1,7 @@
-"""One file that shows a lace, an explanation or a conversation to somebody who has nothing but a browser.
+"""One HTML file that shows a lace, an explanation or a conversation to somebody who has only a browser.
 
-Rule: the file needs nothing from elsewhere and runs nothing: styles stand in it, there is no script, and its own policy
-forbids both a script and the network.
+Rule: the file is self-contained: it includes its styles, has no script, and its own policy forbids scripts and network
+access.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TOLD_ITEMS = 20_000
 
 
 def export_html(inspected: Inspected, *, rules: str = "", goal: str = "") -> Markup:
-    """The file of what was opened; with rules and a goal, of the explanation over each lace."""
+    """The HTML of everything that was opened; with rules and a goal, of the explanation over each lace."""
     parts = [
         _explained(opened, rules, goal) if goal else _lace(opened, inspected.limits)
         for opened in inspected.laces.values()
@@ -94,19 +94,19 @@ def _lace(opened: OpenedLace, limits: InspectorLimits) -> Markup:
     here = frozenset(chosen)
     shown = [_record(opened, record, here, limits) for record in _loaded(opened, chosen)]
     cut = len(chosen) < stat.records and notice(
-        "warning", f"The {count(len(chosen), 'record')} that came last, of {stat.records:,}."
+        "warning", f"The {len(chosen):,} most recently stored of {count(stat.records, 'record')}."
     )
     return join(
         tag("h1", opened.slug),
         tag("p", f"{count(stat.records, 'record')}, {size(stat.stored_bytes)}.", class_="lead"),
         table("Groups and apps", ("Group", "App", "Records"), rows, right=frozenset({"Records"})) if rows else None,
-        section("Records", cut, shown or empty("Nothing is stored here."), note="The last that came first."),
+        section("Records", cut, shown or empty("There are no records here."), note="Most recently stored first."),
     )
 
 
 def _loaded(opened: OpenedLace, chosen: list[RecordHash]) -> Iterator[ValidRecord]:
     for record in chosen:
-        if opened.lace.store.have(record):  # it may have gone since it was listed
+        if opened.lace.store.have(record):  # it may have been removed since it was listed
             yield opened.lace.load(record)
 
 
@@ -128,7 +128,7 @@ def _record(opened: OpenedLace, record: ValidRecord, here: frozenset[str], limit
 
 
 def _value(value: str, here: frozenset[str]) -> Markup:
-    """A header; one that names a record of this file leads to it."""
+    """A header; if it names a record in this file, as a link to it."""
     before, space, target = value.rpartition(" ")
     if target in here:
         return join(before, space, link(tag("code", target), f"#{target}"))

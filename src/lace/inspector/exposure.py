@@ -1,7 +1,7 @@
-"""The exposure page: two rule files and a viewer give what the viewer sees, what it would be sent, and the plan.
+"""The exposure page: what a viewer sees, what it would be sent, the plan, and every gate on one record's way to it.
 
 Rule: the gates that an exchange lowers decide here too, over one snapshot. What a peer has not shown yet (its
-advertisements) counts as nothing, and the page says so.
+advertisements) counts as empty, and the page says so.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ExposureForm:
 
     @classmethod
     def of(cls, asked: Mapping[str, str]) -> ExposureForm:
-        """The form, with what stands there at first."""
+        """The form with its defaults."""
         text = {
             key: asked.get(key, "").replace("\r\n", "\n").strip()
             for key in ("ours", "theirs", "expose", "viewer", "record")
@@ -79,7 +79,7 @@ class ExposureForm:
 
 @dataclass(frozen=True, slots=True)
 class ExposureShown:
-    """What follows from a choice; `errors` by field if nothing does."""
+    """The result of a choice, or `errors` by field."""
 
     errors: Sequence[Data]
     plan: ExchangePlan | None = None
@@ -92,7 +92,7 @@ class ExposureShown:
 
 
 def exposure_page(opened: OpenedLace, asked: Mapping[str, str]) -> Page:
-    """The form and what follows from it."""
+    """The page with the form and its result."""
     choice = ExposureForm.of(asked)
     start = natural(asked.get("start", "")) or 0
     shown = work_out(opened, choice, start, _ROWS)
@@ -126,7 +126,7 @@ def exposure_page(opened: OpenedLace, asked: Mapping[str, str]) -> Page:
 
 
 def work_out(opened: OpenedLace, choice: ExposureForm, start: int, limit: int) -> ExposureShown:
-    """What a choice means over the lace as it stands."""
+    """The result of a choice over the current lace."""
     errors: list[Data] = []
     ours = _read(errors, "ours", choice.ours, selector)
     theirs = _read(errors, "theirs", choice.theirs, selector)
@@ -141,7 +141,7 @@ def work_out(opened: OpenedLace, choice: ExposureForm, start: int, limit: int) -
 
 
 def _verifier(text: str) -> Verifier | None:
-    """Who is meant by what stands in the field; nobody if that is empty or the label of a peer that proves nobody."""
+    """The verifier in the field; None if it is empty or the label of a peer that proves no identity."""
     return None if not text or is_opaque(text) else KeyRing.of_user().verifier(text)
 
 
@@ -167,7 +167,7 @@ def _work_out(
 
 
 def _parts(opened: OpenedLace, policy: LoweredPolicy, viewer: Viewer, start: int, limit: int) -> tuple[Part, Part]:
-    """What a viewer sees and what it would be sent; where rules say "every record" nothing has to be worked out."""
+    """What a viewer sees and what it would be sent; if the rules say "every record", nothing is evaluated."""
     program = _flat(policy)
     every = _every(opened, start, limit)
     if policy.view is ViewKind.ALL and [rule.body for rule in program.program.rules] == [_EVERY_RECORD]:
@@ -187,8 +187,8 @@ def _parts(opened: OpenedLace, policy: LoweredPolicy, viewer: Viewer, start: int
 
 
 def _flat(policy: LoweredPolicy) -> CheckedProgram:
-    """The policy as far as this page asks it, each step that one rule makes put where it is read: an exchange keeps the
-    steps to follow changes, a page needs their end."""
+    """The part of the policy that this page asks for, with single-rule steps inlined: an exchange keeps these steps to
+    follow changes, a page needs only the result."""
     wanted = {policy.sendable} if policy.view is ViewKind.ALL else {policy.sendable, CAN_QUERY_RECORD}
     flat = unfold(policy.program.program, wanted, lambda _: True, TYPING_LIMITS.max_rule_literals)
     needed = reachable(flat.rules, wanted)
@@ -197,14 +197,14 @@ def _flat(policy: LoweredPolicy) -> CheckedProgram:
 
 
 def _every(opened: OpenedLace, start: int, limit: int) -> Part:
-    """Every record: no gate was lowered that would keep one back."""
+    """Whether every record passes, because no gate was lowered that would hold one back."""
     snapshot = opened.snapshot()
     hashes = snapshot.columns(HAVE)[0]
     return len(hashes), snapshot.texts(hashes[start : start + limit])
 
 
 def _read(errors: list[Data], field: str, text: str, read: Callable[[str], T]) -> T | None:
-    """A field's text as what it means; what is wrong with it goes to the errors, each with its place."""
+    """Parse a field's text; what is wrong with it goes to `errors`, each with its place."""
     try:
         return read(text)
     except InvalidInput as error:
@@ -312,7 +312,7 @@ def _outcome(opened: OpenedLace, shown: ExposureShown, start: int) -> Markup:
         "div",
         figure(f"{shown.visible[0]:,}", f"of {count(total, 'record')} are visible"),
         figure(f"{shown.sent[0]:,}", "would be sent"),
-        figure(str(shown.policy.view), "is what the view holds"),
+        figure(str(shown.policy.view), "is in the view"),
         class_="figures",
     )
     way = show_walk(shown.walked) if shown.walked else None
@@ -358,7 +358,7 @@ def _rule_data(rule: LoweredRule) -> Data:
     return {"rule": rule.line, "id": rule.id, "stage": rule.stage, "detail": rule.detail, "origin": rule.origin or None}
 
 
-_MARKS = {True: ("open", "good"), False: ("shut", "bad"), None: ("cannot be known here", "warn")}
+_MARKS = {True: ("open", "good"), False: ("shut", "bad"), None: ("unknown from here", "warn")}
 
 
 def walk_to(
@@ -370,7 +370,7 @@ def walk_to(
     *,
     send_gate: bool,
 ) -> Walk:
-    """Walk a record of a lace to a viewer, or to one who proves nobody; its lace is not known, its rules are."""
+    """Walk a record of a lace to a viewer, who may prove no identity; the viewer's rules are known, its lace is not."""
     here = WhySide(called="here", lace=opened.lace, module=modules[0], exposures=exposures)
     there = WhySide(called="there", module=modules[1], verifier=verifier)
     record = known_target(opened.lace, target)
@@ -397,9 +397,9 @@ def show_walk(walked: Walk) -> Markup:
             "bad", join(tag("strong", prose(f"It stops {stopped.side}: {stopped.sentence}. ")), prose(stopped.remedy))
         )
     elif walked.unknown:
-        verdict = notice("warning", "Every gate that can be told of from here is open.")
+        verdict = notice("warning", "Every gate that can be checked from here is open.")
     else:
-        verdict = notice("good", "Every gate is open: an exchange would bring it over.")
+        verdict = notice("good", "Every gate is open: an exchange would move it.")
     items = [tag("li", _gate(gate)) for gate in walked.gates]
     return section(
         "The way of one record", verdict, tag("ol", items, class_="gates"), note=tag("code", short(walked.record))

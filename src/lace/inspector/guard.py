@@ -1,8 +1,8 @@
-"""Who may ask: this machine, with the token that was printed, from our own pages.
+"""Who may send requests: this machine, with the printed token, from our own pages.
 
-Rule: everything is refused here before a page hears of it. A page elsewhere that makes the browser ask us has the wrong
-Origin, a name that was made to point here has the wrong Host, and another user of this machine has no token. The token
-begins a session, whose cookie is a secret of its own.
+Rule: everything else is refused here, before any page sees it. A foreign page that makes the browser call us has the
+wrong Origin, a foreign name that resolves to us has the wrong Host, and another user of this machine has no token. The
+token starts a session, whose cookie is a separate secret.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TOKEN = "token"  # noqa: S105 - a name, not a secret
 SESSION_BYTES = 24
-MAX_SESSIONS = 64  # browsers that are let in at a time; the oldest has to bring the token again
+MAX_SESSIONS = 64  # browsers with a session; beyond that the oldest needs the token again
 SAFE_METHODS = frozenset(("GET", "HEAD"))
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -35,7 +35,7 @@ class Guard:
     def __init__(self, app: ASGIApp, *, token: str, port: int) -> None:
         self._app = app
         self._token = token.encode()
-        self._sessions: deque[bytes] = deque(maxlen=MAX_SESSIONS)  # in memory only: they end with this server
+        self._sessions: deque[bytes] = deque(maxlen=MAX_SESSIONS)  # in memory only, so they end with this server
         self._cookie = f"lace_inspector_{port}"
         self._hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
 
@@ -44,7 +44,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            return  # no WebSockets are spoken here
+            return  # there are no WebSockets here
         answer = self._refusal(scope) or self._admission(scope)
         await (answer or self._app)(scope, receive, _with_headers(send))
 
@@ -52,10 +52,10 @@ class Guard:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if host not in self._hosts:
-            return _refused(421, "this address is not known here: use the one that `lace inspect` printed")
+            return _refused(421, "this is not our address: use the one that `lace inspect` printed")
         origin = headers.get("origin")
         if origin is None and scope["method"] not in SAFE_METHODS:
-            return _refused(403, "a request that is not a plain read has to say which page it comes from")
+            return _refused(403, "a request that may change something must say which page it comes from")
         if origin is not None and origin.lower() != f"http://{host}":
             return _refused(403, "another site's page asked for this")
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -63,7 +63,7 @@ class Guard:
         return None
 
     def _admission(self, scope: Scope) -> Response | None:
-        """None for who has the cookie of a session; who brings the token gets a session; nobody else comes in.
+        """None for a request with a session's cookie; a request with the token gets a session; others are refused.
 
         The cookie is not the token: who reads what a browser keeps cannot begin a session with it.
         """
@@ -109,7 +109,7 @@ def _refused(status: int, why: str) -> Response:
 
 
 def _with_headers(send: Send) -> Send:
-    """Every answer says what a browser may do with it; a page's own stricter policy stays."""
+    """Add headers that tell a browser what it may do with an answer; a page's own stricter policy stays."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":

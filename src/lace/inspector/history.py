@@ -1,6 +1,6 @@
-"""The versions of one coordinate, what changed between two of them, and where keys disagree.
+"""The versions of one coordinate, what changed between two of them, and who wrote them.
 
-Rule: the tip is what `Lace.tip` says it is; that several keys wrote one coordinate is told, and never decided here.
+Rule: the tip is what `Lace.tip` says it is; if several keys wrote one coordinate, the page says so and decides nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_LINES = 2000
 
 
 def versions_of(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> list[Entry]:
-    """The newest versions of a record's coordinate, as many as are looked at for who wrote them."""
+    """The newest versions of a record's coordinate, as many as are searched for its writers."""
     if record.type == "B":
         return []
     space = opened.browser.space(record.parts.group, record.parts.app)
@@ -49,7 +49,7 @@ def versions_of(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits
 def show_history(
     opened: OpenedLace, record: ValidRecord, versions: Sequence[Entry], tip: Tip | None, limits: InspectorLimits
 ) -> Markup:
-    """The versions as a table, each with a way to what it changed."""
+    """The versions as a table, each with a link to what it changed."""
     if record.type == "B":
         return empty("A Blob has no coordinate, so it has no history.")
     shown = versions[: limits.versions]
@@ -80,7 +80,7 @@ def show_history(
 
 
 def writers(opened: OpenedLace, tip: Tip | None) -> Markup | None:
-    """Who wrote a coordinate and when, where several did."""
+    """Who wrote a coordinate and when, if several did."""
     if tip is None or not tip.concurrent:
         return None
     newest = (tip.entry, *tip.concurrent)
@@ -100,18 +100,18 @@ def writers(opened: OpenedLace, tip: Tip | None) -> Markup | None:
     said = tag(
         "p",
         tag("strong", f"{len(newest):,} writers at one coordinate."),
-        " The tip is the newest version, whoever signed it.",
+        " The tip is the newest version, no matter who signed it.",
     )
     return notice("warning", join(said, tag("ul", listed)))
 
 
 def compare_url(opened: OpenedLace, older: str, newer: str) -> str:
-    """Where two records are compared."""
+    """The address of the page that compares two records."""
     return url(f"{opened.base}/compare", {"older": older, "newer": newer})
 
 
 def compare(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
-    """The difference of two records, headers and text."""
+    """The page that compares two records, headers and text."""
     older, newer = (opened.lace.record(asked.get(key, "")) for key in ("older", "newer"))
     lines = list(difference(opened, older, newer, limits))
     cut = lines[:_MOST_LINES]

@@ -1,7 +1,7 @@
 """HTML as values.
 
-Rule: whatever is not `Markup` is escaped where it is put in, so there is one door for text from records and it is
-closed. Only this module makes Markup.
+Rule: everything that is not `Markup` is escaped on insertion, so text from records can never become HTML. Only this
+module creates Markup.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ def text(value: object) -> Markup:
 
 
 def join(*children: object) -> Markup:
-    """Children one after the other; None is nothing, a list is its parts."""
+    """Join children; None is left out, and lists are flattened."""
     return Markup("".join(_parts(children)))
 
 
@@ -60,7 +60,7 @@ def tag(element: str, *children: object, **attributes: object) -> Markup:
     <a href="/?a=1&amp;b=2" class="name">&lt;b&gt;</a>
     """
     if _NAME.fullmatch(element) is None:
-        raise ValueError(f"{element!r} is no element")
+        raise ValueError(f"{element!r} is not an element")
     written = "".join(map(_attribute, attributes, attributes.values()))
     if element in _VOID:
         return Markup(f"<{element}{written}>")
@@ -72,12 +72,12 @@ def _attribute(name: str, value: object) -> str:
         return ""
     spelled = name.removesuffix("_").replace("_", "-")
     if _NAME.fullmatch(spelled) is None:
-        raise ValueError(f"{name!r} is no attribute")
+        raise ValueError(f"{name!r} is not an attribute")
     return f" {spelled}" if value is True else f' {spelled}="{escape(str(value), quote=True)}"'
 
 
 def raw_text_element(element: str, content: str) -> Markup:
     """`style` or `script` with our own text inside; refuses a text that could end it."""
     if "</" in content or "<!--" in content:
-        raise ValueError(f"a {element} cannot hold this text")
+        raise ValueError(f"a {element} cannot contain this text")
     return Markup(f"<{element}>{content}</{element}>")

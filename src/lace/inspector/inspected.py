@@ -1,6 +1,6 @@
-"""What is being looked at: laces, archives, captured streams, and perhaps a node that runs.
+"""What the inspector shows: laces, archives, captured streams, and perhaps a running node.
 
-Rule: what a path is, is told by what it holds, once, when the inspector starts.
+Rule: the kind of a path is decided by its content, once, when the inspector starts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class InspectorLimits:
 
 @dataclass(slots=True)
 class OpenedLace:
-    """One lace with its second reader and what was worked out about it."""
+    """One lace, its second reader, and cached results about it."""
 
     slug: str
     path: Path
@@ -53,11 +53,11 @@ class OpenedLace:
 
     @property
     def base(self) -> str:
-        """Where its pages begin."""
+        """The address of its first page."""
         return f"/lace/{self.slug}"
 
     def snapshot(self) -> Snapshot:
-        """The facts as they stand; kept while the store does not change, so that its columns are joined once."""
+        """The current facts; cached while the store does not change, so that its columns are joined once."""
         cursor = self.lace.store.cursor()
         kept = self._snapshot
         if kept is None or kept[0] != cursor:
@@ -78,13 +78,13 @@ class Inspected:
     laces: dict[str, OpenedLace] = field(default_factory=dict)
     archives: dict[str, Path] = field(default_factory=dict)
     captures: dict[str, Path] = field(default_factory=dict)
-    node: str = ""  # where a running node tells of itself
+    node: str = ""  # the watch socket of a running node
     write: bool = False
     limits: InspectorLimits = field(default_factory=InspectorLimits)
     _opening: Lock = field(default_factory=Lock)
 
     def current(self, slug: str) -> OpenedLace:
-        """A lace as it stands now: one that was compacted or restored since is opened again."""
+        """A lace in its current state; reopened if it was compacted or restored since."""
         with self._opening:
             opened = self.laces[slug]
             try:
@@ -104,7 +104,7 @@ class Inspected:
 def open_all(
     paths: Sequence[Path], *, node: str = "", write: bool = False, limits: InspectorLimits | None = None
 ) -> Inspected:
-    """Open what paths name; StoreError if one is nothing that can be shown."""
+    """Open everything that the paths name; StoreError if one of them cannot be shown."""
     inspected = Inspected(node=node, write=write, limits=limits or InspectorLimits())
     try:
         for path in paths:
@@ -118,14 +118,14 @@ def open_all(
 def _open(inspected: Inspected, path: Path) -> None:
     if path.is_dir():
         if not any((path / mark).exists() for mark in ARCHIVE_MARKS):
-            error = StoreError(f"{path}: this directory is no archive: it has none of {', '.join(ARCHIVE_MARKS)}")
+            error = StoreError(f"{path}: this directory is not an archive: it has none of {', '.join(ARCHIVE_MARKS)}")
             error.add_note("`lace pipeline run --output` makes archives")
             raise error
         inspected.archives[_slug(path, inspected.archives)] = path
         return
     if not path.exists():
-        error = StoreError(f"{path}: there is no lace")
-        error.add_note(f"`lace init {path}` makes one")
+        error = StoreError(f"{path}: there is no lace here")
+        error.add_note(f"create it with `lace init {path}`")
         raise error
     with path.open("rb") as file:
         head = file.read(len(_SQLITE))
@@ -148,7 +148,7 @@ def _opened(slug: str, path: Path, lace: Lace) -> OpenedLace:
 
 
 def _slug(path: Path, taken: dict[str, T]) -> str:
-    """A short name for addresses: that of the file, numbered where two files share it."""
+    """A short name for addresses: the file's name, numbered if two files share it."""
     plain = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "lace"
     found, number = plain, 1
     while found in taken:

@@ -1,6 +1,6 @@
-"""A running node, live: its links, what moves on each, and what is said.
+"""A running node, live: its links, what moves on each, and their conversations.
 
-Rule: the node is asked over its watch socket and never told anything.
+Rule: the node is only queried over its watch socket, never changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_BYTES = 32 << 20
 
 
 def ask_node(address: str, question: str) -> Any:
-    """What a node answers; TransportError if it does not."""
+    """A node's answer; TransportError if there is none."""
     path = address.removeprefix("unix:")
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as near:
@@ -36,16 +36,16 @@ def ask_node(address: str, question: str) -> Any:
             while piece := near.recv(1 << 16):
                 answer += piece
                 if len(answer) > _MOST_BYTES:
-                    raise TransportError(f"{path}: this answer is no node's")
+                    raise TransportError(f"{path}: this is not the answer of a node")
         return read_json(bytes(answer))
     except (OSError, ValueError) as error:
         raise TransportError(
-            f"{path}: no node answers there ({error}); `lace serve --watch {Path(path)}` does"
+            f"{path}: no node answers there ({error}); start one with `lace serve --watch {Path(path)}`"
         ) from error
 
 
 def node_page(address: str, asked: Mapping[str, str]) -> Page:
-    """All links, or one with its conversation."""
+    """The page of all links, or of one with its conversation."""
     number = asked.get("link", "")
     try:
         data = ask_node(address, f"link {number}" if number.isdecimal() else "links")
@@ -96,7 +96,7 @@ def _links(data: Data) -> Markup:
     ]
     columns = ("Link", "Peer", "Phase", "Received", "Sent", "Waits for", "Bytes in / out")
     listing = table("Links", columns, rows, right=frozenset(columns[3:]))
-    quiet = empty("No peer has come yet.", "This page follows by itself.")
+    quiet = empty("No peer has connected yet.", "This page updates by itself.")
     troubles = [
         tag("li", tag("span", f"{one['seconds']:.0f} s ", class_="faint"), one["text"]) for one in data["troubles"]
     ]

@@ -9,7 +9,7 @@ from lace.inspector.widgets import count, link, section, size, table
 
 
 def overview(inspected: Inspected) -> Page:
-    """Everything that can be looked at from here."""
+    """The first page: everything that is opened."""
     laces: list[Data] = []
     for opened in map(inspected.current, list(inspected.laces)):
         stat = opened.lace.stat()

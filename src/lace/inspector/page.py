@@ -1,6 +1,6 @@
-"""What every page has: a title, where it stands, data, and a body that says the same in HTML.
+"""What every page has: a title, its place in the navigation, data, and a body that shows the data in HTML.
 
-Rule: `?format=json` gives the data of any page, so whatever can be looked at can be fetched.
+Rule: `?format=json` gives the data of any page, so everything that is shown can also be fetched.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from lace.inspector.widgets import link
 from lace.values import dataclass
 
 Data = dict[str, Any]
-POSTED = "(posted)"  # what a page finds among its parameters if a form was sent, whatever the address says
+POSTED = "(posted)"  # a parameter that is set only if a form was sent; an address cannot set it
 Place = tuple[str, str]  # a label and its address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page, before anybody knows whether it is wanted as HTML or JSON."""
+    """One page, independent of whether it is sent as HTML or JSON."""
 
     title: str
     data: Data
@@ -31,13 +31,13 @@ class Page:
     crumbs: Sequence[Place] = ()
     here: str = ""  # the entry of the navigation that it belongs to
     status: int = 200
-    location: str = ""  # where a browser goes next, after something was done
+    location: str = ""  # where to send the browser after a change
     fragment: Markup | None = None  # the part that changes while somebody types
 
 
 @dataclass(frozen=True, slots=True)
 class Navigation:
-    """The places that every page links to: those of all, and those of one lace."""
+    """The links on every page: the general ones, and those of one lace."""
 
     places: Sequence[Place]
     lace: str = ""

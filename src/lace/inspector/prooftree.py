@@ -1,7 +1,7 @@
 """Proofs and absences as trees that unfold.
 
-Rule: made from the same JSON that programs get, so the page says nothing more and nothing less. Each derived fact is
-shown in full once, and a proof deeper than a page is cut into several trees.
+Rule: built from the JSON that programs get, so the page says neither more nor less. Each derived fact is shown in full
+once, and a deep proof is cut into several trees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def show_explanation(explanation: Explanation) -> Markup:
 
 
 def show_proof(found: Json) -> Markup:
-    """A proof as one tree, or several where it is deep."""
+    """A proof as one tree, or as several if it is deep."""
     nodes: list[Json] = found["nodes"]
     waiting, shown = deque([0]), set[int]()
     trees = []

@@ -1,4 +1,7 @@
-"""The page of one record."""
+"""The page of one record, with its links in both directions, drawn and listed.
+
+Rule: the drawing shows what the list says, and no more of it than fits.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ _EXPLAINED = {
 
 
 def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits, *, write: bool) -> Page:
-    """Everything there is to see of a record."""
+    """The page of a record."""
     record = opened.lace.record(asked["record"])
     parts = record.parts
     content = read_content_head(opened, record, limits)
@@ -69,7 +72,7 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
         section("Headers", _headers(record)),
         section("Links", show_links(opened, record, found, limits), _same(opened, found.same_content)),
         section("History", show_history(opened, record, versions, tip, limits)),
-        section("Facts", _facts(facts), note="What rules see of this record."),
+        section("Facts", _facts(facts), note="What rules see about this record."),
     )
     data = {
         "hash": record.hash,
@@ -99,10 +102,10 @@ def record_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorL
 
 
 def read_content_head(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> Content:
-    """As much of a content as a page shows; what is missing is said."""
+    """As much of the content as a page shows, and what is missing."""
     try:
         return read_head(opened.lace.content(record.hash), opened.lace.content_length(record.hash), limits.shown_bytes)
-    except LaceError as error:  # a manifest whose chunks did not all come
+    except LaceError as error:  # a manifest that lacks chunks
         return Content(bytes(record.data[: limits.shown_bytes]), record.data_length, str(error))
 
 
@@ -146,7 +149,7 @@ def _facts(facts: list[str]) -> Markup:
 
 
 def stream_content(opened: OpenedLace, record: str) -> tuple[Content, Iterator[bytes]]:
-    """A content's beginning, by which its type is told, and all of it."""
+    """The first bytes of the content, which tell its type, and the whole content."""
     valid = opened.lace.record(record)
     head = read_head(opened.lace.content(valid.hash), opened.lace.content_length(valid.hash), 64)
     return head, (bytes(piece) for piece in opened.lace.content(valid.hash))
@@ -166,7 +169,7 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The links of one record; `more` says that there are others that point at it."""
+    """The links of one record; `more` says that other records point to it too."""
 
     outgoing: Sequence[Linked]
     incoming: Sequence[Linked]
@@ -184,7 +187,7 @@ class Neighbours:
 
 
 def neighbours(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> Neighbours:
-    """The records that a record points at and those that point at it."""
+    """The records that a record points to, and those that point to it."""
     from lace.notation.identifiers import RecordHash
 
     links = [found for name, value in record.parts.headers if (found := parse_link(name, value)) is not None]
@@ -200,7 +203,7 @@ def neighbours(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits)
 
 
 def first_rows(snapshot: Snapshot, predicate: Predicate, place: int, value: str, limit: int) -> list[tuple[str, ...]]:
-    """The first facts of a predicate with a value in one place; only these become texts."""
+    """The first facts of a predicate with a value in one place; only these are decoded into texts."""
     code = snapshot.codes([value])[0]
     columns = snapshot.columns(predicate)
     if code < 0 or not columns:
@@ -211,7 +214,7 @@ def first_rows(snapshot: Snapshot, predicate: Predicate, place: int, value: str,
 
 
 def show_links(opened: OpenedLace, record: ValidRecord, found: Neighbours, limits: InspectorLimits) -> Markup:
-    """The drawing, and the same as lists."""
+    """The links as a drawing and as lists."""
     if not found.outgoing and not found.incoming:
         return empty("This record links to no other, and none here links to it.")
     address = f"{opened.base}/record/"

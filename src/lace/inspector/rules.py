@@ -1,6 +1,6 @@
 """The rules page: an editor, what is wrong, the rows, why and why not, and how it was evaluated.
 
-Rule: it is one form. Without a script every button sends it; with one the same form is sent while somebody types.
+Rule: the page is one form. Without a script every button sends it; with one it is sent while somebody types.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Named(P,Name) :- Field(P,'Name',_,Name).
 
 
 def rules_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits, answers: Answers) -> Page:
-    """The editor with all that follows from what stands in it."""
+    """The page with the editor and the results of its rules."""
     rules = asked.get("rules", EXAMPLE).replace("\r\n", "\n")
     answer = answers.ask(opened, rules)
     start = natural(asked.get("start", "")) or 0
@@ -115,7 +115,7 @@ def _errors(answer: Asked) -> Markup | None:
 
 
 def _findings(found: Sequence[InvalidLacegram], kind: str) -> Markup | None:
-    """What is wrong, or cannot be meant, each with its picture."""
+    """Errors or likely mistakes, each with the line it is in."""
     if not found:
         return None
     items = [

@@ -1,4 +1,4 @@
-"""The search page: records by words, with the places where they stand."""
+"""The search page: records by words, with the places where these occur."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lace.records.validate import reread
 HERE = "Find"
 _AROUND = 60  # characters on each side of a word
 _PAGE_BYTES = 8 * MIB  # of records read for one page
-_READ = 16 << 10  # bytes in which an excerpt is looked for
+_READ = 16 << 10  # bytes that are searched for an excerpt
 
 
 def find_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
-    """A question and what it finds."""
+    """The page of a search and its results."""
     question = asked.get("q", "").strip()
     before = number_of(asked.get("before"))
     rows: list[Data] = []
@@ -51,12 +51,14 @@ def _form(opened: OpenedLace, question: str) -> Markup:
 
 def _results(opened: OpenedLace, question: str, rows: list[Data], *, searched: bool) -> Markup:
     if not searched:
-        hint = join("Let it be searched: ", tag("code", f"lace index {opened.path}"))
+        hint = join("Make it searchable: ", tag("code", f"lace index {opened.path}"))
         return empty("This lace has no index of words.", hint)
     if not question:
-        return empty("Every word has to be there. The last record that came is first.")
+        return empty("Finds records that contain every word, most recently stored first.")
     if not rows:
-        return empty("Nothing holds all of these words.", "Try fewer of them, or a beginning with * at its end.")
+        return empty(
+            "No record contains all of these words.", "Try fewer words, or the beginning of one followed by *."
+        )
     cells = [
         (
             join(
@@ -73,7 +75,7 @@ def _results(opened: OpenedLace, question: str, rows: list[Data], *, searched: b
 
 
 def _rows(opened: OpenedLace, records: Sequence[RecordHash], question: str) -> list[Data]:
-    """What is shown of some records, all read at once; one that went away meanwhile is left out."""
+    """The rows of some records, read together; a record that was removed meanwhile is left out."""
     bodies = opened.lace.store.get_first(records, _PAGE_BYTES) if records else []
     return [_row(reread(body), question) for body in bodies if body is not None]
 
@@ -90,7 +92,7 @@ def _row(record: ValidRecord, question: str) -> Data:
 
 
 def _excerpt(record: ValidRecord, question: str) -> str:
-    """The first place in a text where a word of the question stands, or its beginning."""
+    """The part of a text around the first occurrence of a word of the question; else its beginning."""
     content = Content(bytes(record.data[:_READ]), record.data_length)
     text = " ".join((content.text or "").split())
     found = _pattern(question).search(text)

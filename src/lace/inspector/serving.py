@@ -1,6 +1,6 @@
 """The inspector as a server on this machine.
 
-Rule: it binds loopback and nothing else, and who it lets in is decided by `lace.inspector.guard`.
+Rule: it binds only loopback; `lace.inspector.guard` decides which requests to admit.
 """
 
 from __future__ import annotations

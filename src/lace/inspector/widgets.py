@@ -1,6 +1,6 @@
-"""The small parts that pages are made of: links, hashes, times, tables, empty states.
+"""The small parts of pages: links, hashes, times, tables, empty states.
 
-Rule: a hash is cut short for the eye and whole for the hand that copies it; a time is UTC, with the TAI text beside it.
+Rule: a hash is shown short and copied whole; a time is shown in UTC, with its TAI text as a tooltip.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def url(path: str, parameters: Mapping[str, object | None] | None = None) -> str
 
 
 def short(text: str) -> str:
-    """A hash as the eye takes it in."""
+    """A hash cut short for display."""
     return f"{text[:SHORT]}…" if len(text) > SHORT + 1 else text
 
 
 def hash_link(text: str, address: str) -> Markup:
-    """A record's hash that leads to the record."""
+    """A record's hash as a link to the record."""
     return link(tag("code", short(text)), address, title=text, class_="hash")
 
 
 def copyable(text: str) -> Markup:
-    """A text with a button that copies it; without a script it is the text."""
+    """A text with a button that copies it; without a script, just the text."""
     button = tag("button", "Copy", type="button", class_="copy", data_copy=text, hidden=True, aria_label=f"Copy {text}")
     return tag("span", tag("code", text, class_="whole"), button, class_="copyable")
 
@@ -55,7 +55,7 @@ def signer(verifier: str | None, names: Mapping[str, str] | None = None) -> Mark
 
 
 def prose(said: str) -> Markup:
-    """A sentence of ours; what stands between backticks is code."""
+    """A sentence of ours; text between backticks is code."""
     return join(*(tag("code", part) if place % 2 else part for place, part in enumerate(said.split("`"))))
 
 
@@ -75,7 +75,7 @@ def utc(tai: str) -> str:
 
 
 def size(number: int) -> str:
-    """A number of bytes the way people say it."""
+    """A number of bytes in the units that people use."""
     value = float(number)
     for unit in _UNITS:
         if value < 1024 or unit == _UNITS[-1]:
@@ -116,12 +116,12 @@ def fields(rows: Iterable[tuple[str, object]]) -> Markup:
 
 
 def figure(number: object, label: str) -> Markup:
-    """One number that a page is about."""
+    """One number with its label."""
     return tag("div", tag("b", number), tag("span", label), class_="figure")
 
 
 def empty(title: str, advice: object = None) -> Markup:
-    """What stands where nothing is."""
+    """A message in place of an empty list."""
     return tag("div", tag("p", title, class_="empty-title"), advice and tag("p", advice), class_="empty")
 
 

@@ -1,7 +1,7 @@
 """Putting and removing records from a page, if the inspector was started with `--write`.
 
-Rule: without `--write` none of this has an address, and an address alone does nothing: a form has to be sent. A record
-is put by the same verb as everywhere; one is removed by its hash, after a page has asked.
+Rule: without `--write` these pages do not exist, and opening one changes nothing: a form has to be sent. A record is
+stored by the same verb as everywhere; it is removed by its hash, after a confirmation page.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Batch:
         return self.add_stored(encode_record(record))
 
     def add_stored(self, stored: bytes) -> RecordHash:
-        """The same for the stored bytes of one."""
+        """Validate the stored bytes of a record and queue it."""
         valid = validate(stored, limits=self._records)
         self._waiting.append(valid)
         self._waiting_bytes += len(valid.stored)

@@ -18,7 +18,7 @@ Verify = Callable[[Sequence[SignatureTask]], list[str | None]]
 
 
 class Refusal(NamedTuple):
-    """Why some bytes are no record."""
+    """Why some bytes are not a record."""
 
     rule: str
     reason: str

@@ -45,7 +45,7 @@ def named(character: str) -> str:
 
 
 def spell_out(text: str, spell: Spell = escaped, *, one_line: bool = False, goes_on: bool = False) -> str:
-    """Text with its hidden characters spelled out, and marks that would sit on whatever stands before the text.
+    """Text with its hidden characters spelled out, and marks that would sit on whatever comes before the text.
 
     Line ends and tabs stay unless it is to be one line. A text that goes on from another may begin with a mark.
 

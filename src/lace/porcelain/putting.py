@@ -80,15 +80,11 @@ class PutVerbs(ABC):
         again: bool = False,
         progress: Progress | None = None,
     ) -> Iterator[TreeResult]:
-<<<<<<< HEAD
         """Store every file below a folder under `name/relative/path`; a result for each, given once it is durable.
 
         A file whose content (and every header and link given here) is that of its coordinate's tip is not stored again,
         unless `again` says so; a run that was broken off goes on where it was.
         """
-=======
-        """Store every file below a folder under `name/relative/path`; yields a result for each once it is durable."""
->>>>>>> main
         with self._putting() as batch:
             # Each file's name replaces the placeholder; everything else is the same for all of them.
             heading = batch._heading(group, app, name or "-", tai, headers, links)
@@ -244,16 +240,11 @@ class TreeResult:
     state: FileState = FileState.NEW
 
 
-<<<<<<< HEAD
 Add = Callable[[Path, str], tuple[RecordHash, FileState]]
 
 
 def put_tree(folder: Path, name: str, batch: Batch, add: Add) -> Iterator[TreeResult]:
     """Queue each file and give its result once its records are durable."""
-=======
-def put_tree(folder: Path, name: str, batch: Batch, add: Callable[[Path, str], RecordHash]) -> Iterator[TreeResult]:
-    """Queue each file and yield its result once its records are durable."""
->>>>>>> main
     queued: list[TreeResult] = []
     for path in files_below(folder):
         file_name = record_name(folder, path, name)

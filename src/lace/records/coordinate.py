@@ -95,7 +95,7 @@ class Prefix:
 
     @property
     def space(self) -> tuple[str | None, str | None]:
-        """The one Group and App that it lies in, as far as they are told."""
+        """The one Group and App that it is in, as far as they are given."""
         group = None if self.under and self.app is None else self.group
         return group, None if self.under and self.name is None else self.app
 
@@ -107,7 +107,7 @@ HASH_ADDRESS = "////"  # 110-ADDR-03
 
 
 def is_place(text: str) -> bool:
-    """Whether a text names what stands at a coordinate or below it, and not one record."""
+    """Whether a text names the records at a coordinate or below it, and not one record."""
     return text.startswith("//") and not text.startswith(HASH_ADDRESS)
 
 

@@ -32,13 +32,13 @@ _FRAME_LINES = 5  # three marklines, Data-Length, the blank line
 _CLAIM_BYTES = 1024  # of a markline, looked at for what it claims
 _LENGTH = f"{DATA_LENGTH}: ".encode()
 _LETTERS = b"SPB"
-_MOST_REPEATS = 1 << 31  # what a pattern can count to; a limit above it is none
+_MOST_REPEATS = 1 << 31  # what a pattern can count to; a higher limit does not bind
 
 
 def claimed_hash(stored: bytes, start: int = 0) -> str:
-    """What the record that begins at `start` calls itself, which it may not be; empty if no mark stands there.
+    """What the record that begins at `start` calls itself, which it may not be; empty if there is no mark.
 
-    Bytes that are no text can name no record, so they are kept visibly wrong.
+    Bytes that are not text cannot name a record, so they are kept visibly wrong.
     """
     if not stored.startswith(MARK, start):
         return ""
@@ -184,7 +184,7 @@ def frame_end(buffer: Buffer, offset: int, limits: RecordLimits) -> int | None:
 
 
 def _short(limits: RecordLimits) -> int:
-    """A head so short has not too many lines: each has at least a character and its LF."""
+    """A head this short cannot have too many lines: each has at least a character and its LF."""
     return 2 * (limits.max_extra_headers + FIELD_LINES)
 
 

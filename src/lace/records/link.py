@@ -39,5 +39,5 @@ def link_header(tag: str, target: str) -> Header:
     """The header of a link with data word `tag`."""
     header = (LINK_SUFFIX, f"{tag} {target}")
     if parse_link(*header) is None:
-        raise ValueError(f"{header} is no record link")
+        raise ValueError(f"{header} is not a record link")
     return header

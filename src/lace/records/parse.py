@@ -102,7 +102,7 @@ class _Cursor:
                 refuse(RecordRule.EMBEDDED_MISSING, "an embedded record follows the headers", self.place)
             line = self.line()
             if not line:
-                refuse(RecordRule.BLANK_LINE, "no blank line stands before an embedded record", self.place)
+                refuse(RecordRule.BLANK_LINE, "there is no blank line before an embedded record", self.place)
             headers.append(split_header(line, self.place))
             if len(headers) > most:
                 break
@@ -182,7 +182,7 @@ def _plex_head(cursor: _Cursor) -> _PlexHead:
 
 
 def _check_field_names(names: list[str], fields: tuple[str, ...]) -> None:
-    """Every field once, first, in order; what else stands among them is an early extra."""
+    """Every field once, first, in order; anything else among them is an early extra."""
     for field in fields:
         count = names.count(field)
         if count == 0:

@@ -1,8 +1,9 @@
 """Many records as columns of their parts, and the fast way from bytes to them for records that are all alike (010).
 
 Rule: as `headpattern`: it may decline anything (None), but what it accepts, `validate` accepts record by record with
-equal parts; a property test holds it. An import brings the like by the thousand, and one object for each record and
-each check costs more than reading it.
+equal parts; a property test holds it. An import brings records that are alike by the thousand, and one object for each
+record and each check costs more than reading it: checking a chunk is 1.4 times as fast, signatures included (decision
+200, bench/store.py).
 """
 
 from __future__ import annotations

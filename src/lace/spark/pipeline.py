@@ -1,16 +1,12 @@
-"""The pipeline: steps over one output directory, each run once for the same input (idempotent, resumable).
+"""The pipeline: the steps of `lace pipeline` over one output directory, which is an archive.
 
-Rule: this module orders, times and records; what a step computes stands in `lace.spark.jobs`.
+Rule: this module puts steps in order and says in a user's words what they came to; what a step computes, who carries it
+out and what is kept of it is the archive's. A step that was done for the same input is passed over; a crash leaves the
+last commit.
 
-    DIR/manifest.json
-    DIR/tables/raw/batch=…          every stored record that was read, once, with its bytes
-    DIR/tables/records/batch=…      the valid ones, wide
-    DIR/tables/quarantine/batch=…   the others, with bytes and reason
-    DIR/tables/facts/…              020 facts, narrow
-    DIR/tables/selected             (peer, hash): what may go to each peer
-    DIR/tables/requestable          (peer, hash): what may be asked of each peer that gave a listing
-    DIR/tables/advertisements, partitions   by peer
-    DIR/tables/missing, missing_by_partition
+    DIR/log, DIR/data           the archive: records, quarantine, facts/…, selected, requestable, advertisements,
+                                partitions, missing, missing_by_partition
+    DIR/manifest.json           inputs, steps, plans and versions in one file, written from the log after each run
     DIR/report.html, report.json
     DIR/published/PEER/bundles, store.lace
 """
@@ -18,32 +14,49 @@ Rule: this module orders, times and records; what a step computes stands in `lac
 from __future__ import annotations
 
 import json
-import shutil
-import time
+import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
-
-from lace.errors import InvalidInput
+from lace.errors import InvalidInput, StoreError
+from lace.intake.bundles import import_bundles
 from lace.limits import EngineLimits, JudgingLimits
+from lace.spark.archive import tables
+from lace.spark.archive.archive import Archive, Progress, Session, silent
+from lace.spark.archive.executors import Need, RunSettings, Steps, files_bytes
+from lace.spark.archive.log import Commit, DataFile, State, StepResult, StepWay
+from lace.spark.archive.publish import publish, require_names
+from lace.spark.archive.report import write_report
+from lace.spark.archive.run import listing_mark, rules_mark, run
 from lace.spark.engine.executor import SparkSettings
-from lace.spark.jobs import advertise, evaluate, facts, ingest, reconcile, report, validate
-from lace.spark.jobs.listing import read_listing
-from lace.spark.jobs.page import page
-from lace.spark.jobs.publish import publish_peer
-from lace.spark.manifest import InputFile, Manifest, StepRecord, file_digest, fingerprint, read_manifest
-from lace.spark.session.failure import told_plainly
-from lace.spark.source.files import input_files
-from lace.spark.source.source import raw_records
+from lace.spark.jobs.evaluate import PeerPolicy, requestable_records
+from lace.spark.source.files import fingerprint, place_mark
+from lace.spark.source.writer import BUNDLE_SUFFIX
+from lace.store import open_store
+from lace.thresholds import ArchiveThresholds
 from lace.values import dataclass
 
-STEPS = ("ingest", "validate", "facts", "evaluate", "advertise", "reconcile", "report", "publish")
-Counts = dict[str, int]
-Progress = Callable[[str, str], None]  # step, what is happening
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STEPS = ("ingest", "validate", "facts", "evaluate", "advertise", "reconcile", "publish", "report")
+MANIFEST = "manifest.json"
+FORMAT = 2
+_WRITTEN_BY = {
+    "records": "ingest",
+    "quarantine": "ingest",
+    "selected": "evaluate",
+    "requestable": "evaluate",
+    "advertisements": "advertise",
+    "partitions": "advertise",
+    "missing": "reconcile",
+    "missing_by_partition": "reconcile",
+    **dict.fromkeys(tables.FACTS_TABLES, "facts"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +65,13 @@ class PipelineSettings:
 
     output: Path
     inputs: Sequence[Path] = ()
-    peers: Sequence[evaluate.PeerPolicy] = ()
-    archives: Mapping[str, Path] = field(default_factory=dict)  # others to reconcile with: name -> output dir or input
-    listings: Mapping[str, Path] = field(default_factory=dict)  # peer -> what it advertises, see `jobs.listing`
+    peers: Sequence[PeerPolicy] = ()
+    archives: Mapping[str, Path] = field(default_factory=dict)  # others to reconcile with: an archive, bundles, a table
+    listings: Mapping[str, Path] = field(default_factory=dict)  # peer -> what it advertises, see `jobs.peer_listing`
     limits: EngineLimits = field(default_factory=EngineLimits)
     executor: SparkSettings = field(default_factory=SparkSettings)
     judging: JudgingLimits = field(default_factory=JudgingLimits)
+    thresholds: ArchiveThresholds = field(default_factory=ArchiveThresholds)
     split_bytes: int = 64 << 20
 
     def absolute(self) -> PipelineSettings:
@@ -71,294 +85,366 @@ class PipelineSettings:
         )
 
 
-class Pipeline:
-    """One output directory."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """A finished step: what it counted, how long it took and who carried it out."""
 
-    def __init__(self, spark: SparkSession, settings: PipelineSettings, progress: Progress) -> None:
-        self.spark = spark
+    counts: dict[str, int]
+    seconds: float
+    way: StepWay | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What the log says about one output directory, in the words of the pipeline."""
+
+    inputs: dict[str, dict[str, object]]  # by content
+    batches: list[str]
+    steps: dict[str, StepRecord]
+    plans: dict[str, str]
+    versions: dict[str, str]
+
+
+class Pipeline:
+    """One output directory. A session that is handed in means Spark; else each step is placed by its size."""
+
+    def __init__(
+        self,
+        spark: SparkSession | Session | None,
+        settings: PipelineSettings,
+        progress: Progress = silent,
+        *,
+        wants_spark: bool = False,
+    ) -> None:
         self.settings = settings = settings.absolute()
-        self.progress = progress
         strangers = sorted(set(settings.listings) - {peer.name for peer in settings.peers})
         if strangers:
             raise InvalidInput(f"a listing of no peer: {', '.join(strangers)}", rule="pipeline-listing")
-        settings.output.mkdir(parents=True, exist_ok=True)
-        self.manifest: Manifest = read_manifest(settings.output)
+        require_names(settings.peers)
+        if (settings.output / "tables").is_dir() and not (settings.output / "log").is_dir():
+            raise StoreError(f"{settings.output}: written by an older version of the pipeline; use a new directory")
+        self.peers = [replace(peer, listing=settings.listings.get(peer.name)) for peer in settings.peers]
+        self.archive = Archive(
+            str(settings.output),
+            spark,
+            progress=progress,
+            thresholds=settings.thresholds,
+            judging=settings.judging,
+            wants_spark=wants_spark,
+        )
+        if not self.archive.log.versions():
+            self.archive.init()
+
+    @property
+    def _run_settings(self) -> RunSettings:
+        return RunSettings(limits=self.settings.limits, executor=self.settings.executor)
 
     def run(self, steps: Sequence[str] = STEPS) -> Manifest:
         """Run steps in their order; those already done for the same input are passed over."""
         unknown = set(steps) - set(STEPS)
         if unknown:
             raise InvalidInput(f"no such step: {', '.join(sorted(unknown))}", rule="pipeline-step")
-        by_name = {
+        by_name: dict[str, Callable[[], None]] = {
             "ingest": self._ingest,
-            "validate": self._validate,
+            "validate": partial(self._require, "records"),  # a record is judged as it is read
             "facts": self._facts,
             "evaluate": self._evaluate,
             "advertise": self._advertise,
             "reconcile": self._reconcile,
-            "report": self._report,
             "publish": self._publish,
+            "report": self._report,
         }
         for step in (step for step in STEPS if step in steps):
             by_name[step]()
-        return self.manifest
+        return self._write_manifest()
 
-    # tables
-
-    def path(self, name: str) -> Path:
-        return self.settings.output / "tables" / name
+    # Tables
 
     def table(self, name: str) -> DataFrame:
-        """A table of this directory; the steps that write it must have run."""
-        if not self.path(name).exists():
-            step = next((step for step, tables in _WRITES.items() if name.split("/")[0] in tables), "?")
+        """A table of this directory; the steps that write it must have run. `selected` has columns peer and hash."""
+        self._require(name)
+        frame = self.archive.table(name)
+        if name != "selected":
+            return frame
+        from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+        marks = [(peer.name, rules_mark(peer)) for peer in self.peers]
+        named = self.archive.spark.createDataFrame(marks, "peer string, rules string")
+        return frame.join(F.broadcast(named), on="rules").select("peer", "hash")
+
+    def _require(self, name: str) -> None:
+        """Raise InvalidInput if no step has written a table yet."""
+        state = self.archive.log.state()
+        step = _WRITTEN_BY.get(name, "ingest")
+        if step == "ingest":
+            is_there = bool(state.batches)
+        else:
+            is_there = any(key.partition(":")[0] in _RESULTS[step] for key in state.results)
+        if not is_there:
             raise InvalidInput(f"table {name} is not there yet: run the step {step} first", rule="pipeline-order")
-        return self.spark.read.parquet(str(self.path(name)))
 
-    def _write(self, frame: DataFrame, name: str) -> None:
-        frame.write.mode("overwrite").parquet(str(self.path(name)))
-
-    def _step(self, name: str, depends_on: Mapping[str, object], work: Callable[[], Counts]) -> None:
-        mark = fingerprint(depends_on)
-        if self.manifest.is_done(name, mark):
-            self.progress(name, "nothing new")
-            return
-        self.progress(name, "running")
-        began = time.monotonic()
-        with told_plainly(name):
-            counts = work()
-        self.manifest.steps[name] = StepRecord(fingerprint=mark, counts=counts, seconds=time.monotonic() - began)
-        self.manifest.write(self.settings.output)
-        self.progress(name, ", ".join(f"{key} {value:,}" for key, value in counts.items()))
-
-    # steps
+    # Steps
 
     def _ingest(self) -> None:
-        """Read the files that were not read before, as one new batch."""
-        new: dict[str, InputFile] = {}
-        for path in input_files(self.settings.inputs):
-            content = file_digest(path)
-            if content not in self.manifest.inputs and content not in new:
-                new[content] = InputFile(path=str(path), bytes=path.stat().st_size, blake3=content, batch="")
-        if not new:
-            self.progress("ingest", "nothing new")
-            return
-        batch = fingerprint({"contents": sorted(new)})
-        known = self.table("raw") if self.manifest.batches else None
-
-        def work() -> Counts:
-            read, kept = self._ingest_files([Path(item.path) for item in new.values()], f"raw/batch={batch}", known)
-            self.manifest.inputs |= {
-                key: InputFile(path=item.path, bytes=item.bytes, blake3=key, batch=batch) for key, item in new.items()
-            }
-            return {"files": len(new), "read": read, "kept": kept, "repeats": read - kept}
-
-        self._step(f"ingest:{batch}", {"contents": sorted(new)}, work)
-
-    def _ingest_files(self, files: list[Path], table: str, known: DataFrame | None) -> tuple[int, int]:
-        """Two passes over the files: one for places and digests alone, one for the bytes of what is new."""
-        raw = partial(raw_records, self.spark, files, self.settings.split_bytes)
-        places = raw(ingest.PLACES).persist()
-        read = places.count()
-        repeated = ingest.repeats(places, known).persist()
-        few = repeated.count() <= self.settings.executor.joins.broadcast_rows
-        self._write(ingest.first_copies(raw(), None, F.broadcast(repeated) if few else repeated), table)
-        kept = self.spark.read.parquet(str(self.path(table))).count()
-        repeated.unpersist()
-        places.unpersist()
-        return read, kept
-
-    def _validate(self) -> None:
-        for batch in self.manifest.batches:
-            self._step(f"validate:{batch}", {"batch": batch}, partial(self._validate_batch, batch))
-
-    def _validate_batch(self, batch: str) -> Counts:
-        raw = self.spark.read.parquet(str(self.path(f"raw/batch={batch}")))
-        judged = validate.judged(raw, limits=self.settings.judging).persist()
-        counts: Counts = {}
-        for kind, table, frame in (
-            ("valid", "records", validate.records(judged)),
-            ("quarantined", "quarantine", validate.quarantine(judged)),
-        ):
-            self._write(frame, f"{table}/batch={batch}")
-            counts[kind] = self.spark.read.parquet(str(self.path(f"{table}/batch={batch}"))).count()
-        judged.unpersist()
-        return counts
+        self.archive.add(self.settings.inputs, self.settings.split_bytes)
 
     def _facts(self) -> None:
-        def work() -> Counts:
-            counts: Counts = {}
-            for predicate, frame in facts.narrow_facts(self._records()).items():
-                self._write(frame, f"facts/{predicate.name}")
-                counts[predicate.name] = self.table(f"facts/{predicate.name}").count()
-            return counts
+        self._require("records")
 
-        self._step("facts", {"batches": sorted(self.manifest.batches)}, work)
+        def work(state: State) -> Commit | None:
+            before = state.results.get("facts")
+            pending = [batch for batch in state.batch_ids if before is None or batch not in before.batches]
+            if before is not None and not pending:
+                self.archive.progress("facts", "nothing new")
+                return None
+            wanted = set(pending)
+            read = [file for file in state.table("records") if wanted & set(file.batches)]
+            step = Steps(self.archive, state, self._run_settings).step("facts")
+            made = step.do(Need(bytes=files_bytes(read)), lambda by: by.facts(pending))
+            names = {name.rpartition("/")[2]: name for name in tables.FACTS_TABLES}
+            counts = {name: state.rows(table) + _rows(made, table) for name, table in names.items()}
+            step.tell(_told(counts))
+            result = StepResult(
+                mark="facts",
+                batches=state.batch_ids,
+                removals=state.removals,
+                counts=counts,
+                seconds=step.way.seconds,
+                way=step.way,
+            )
+            return Commit(operation="facts", counts=counts, added=tuple(made), results={"facts": result})
 
-    def _records(self) -> DataFrame:
-        return self.table("records").drop("batch")
-
-    def _peers(self) -> dict[str, str]:
-        """Everything about the peers that a result depends on, by name."""
-        return {
-            peer.name: fingerprint({
-                "plan": str(peer.policy.plan.id),
-                "rules": [str(rule) for rule in peer.policy.program.program.rules],
-                "runtime": [list(fact.values) for fact in peer.runtime],
-                "listing": _archive_mark(self.settings.listings[peer.name]) if self._lists(peer) else "",
-            })
-            for peer in self.settings.peers
-        }  # fmt: skip
-
-    def _lists(self, peer: evaluate.PeerPolicy) -> bool:
-        return peer.name in self.settings.listings
+        self.archive.commit(work)
 
     def _evaluate(self) -> None:
-        if not self.settings.peers:
+        if not self.peers:
             return
+        self._require("records")
+        run(self.archive, self.peers, self._run_settings, listings=False)
+        for peer in self.peers:
+            if peer.listing is not None:
+                self._whole_step(
+                    f"requestable:{peer.name}",
+                    listing_mark(peer),
+                    {"requestable": ("peer", peer.name)},
+                    partial(self._requestable, peer),
+                    partial(_requestable_counts, peer.name),
+                )
 
-        def work() -> Counts:
-            for peer in self.settings.peers:
-                self.manifest.plans[peer.name] = str(peer.policy.plan.id)
-            peers = [self._with_listing(peer) for peer in self.settings.peers]
-            bounds = self.settings.limits, self.settings.executor
-            self._write(evaluate.sendable_records(self._records(), peers, *bounds), "selected")
-            counts = {peer.name: 0 for peer in peers} | self._by_peer("selected")
-            listed = [peer for peer in peers if self._lists(peer)]
-            if listed:
-                self._write(evaluate.requestable_records(self._records(), listed, *bounds), "requestable")
-                asked = {peer.name: 0 for peer in listed} | self._by_peer("requestable")
-                counts |= {f"{name} requestable": rows for name, rows in asked.items()}
-            return counts
+    def _requestable(self, peer: PeerPolicy, state: State, steps: Steps) -> tuple[list[DataFile], StepWay]:
+        step = steps.step(f"requestable from {peer.name}")
 
-        self._step("evaluate", {"batches": sorted(self.manifest.batches), "peers": self._peers()}, work)
+        def by_jobs() -> list[DataFile]:
+            records = tables.as_wide(self.archive.records_of(state, state.batch_ids))
+            found = requestable_records(records, [peer], self.settings.limits, self.settings.executor)
+            return tables.write(self.archive.spark, self.archive.files, "requestable", found)
 
-    def _with_listing(self, peer: evaluate.PeerPolicy) -> evaluate.PeerPolicy:
-        """The peer with the facts that its listing states."""
-        if not self._lists(peer):
-            return peer
-        return replace(peer, advertised=read_listing(self.spark, self.settings.listings[peer.name], peer.source))
-
-    def _by_peer(self, table: str) -> Counts:
-        return {row["peer"]: row["count"] for row in self.table(table).groupBy("peer").count().collect()}
+        made = step.by_jobs(by_jobs)
+        step.tell(f"{_rows(made, 'requestable'):,} records")
+        return made, step.way
 
     def _advertise(self) -> None:
-        for peer in self.settings.peers:
-            depends = {"batches": sorted(self.manifest.batches), "peer": self._peers()[peer.name]}
-            self._step(f"advertise:{peer.name}", depends, partial(self._advertise_to, peer))
-
-    def _advertise_to(self, peer: evaluate.PeerPolicy) -> Counts:
-        chosen = self._selected_for(peer.name)
-        plan = peer.policy.plan
-        fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
-        source = plan.operands[peer.policy.local_index].origin
-        self._write(advertise.advertisements(chosen, source, fields), f"advertisements/peer={peer.name}")
-        listing = self.spark.read.parquet(str(self.path(f"advertisements/peer={peer.name}")))
-        self._write(advertise.partitions(listing), f"partitions/peer={peer.name}")
-        parts = self.spark.read.parquet(str(self.path(f"partitions/peer={peer.name}")))
-        return {"records": listing.count(), "partitions": parts.count()}
-
-    def _selected_for(self, peer: str) -> DataFrame:
-        wanted = self.table("selected").where(F.col("peer") == peer).select("hash")
-        return self._records().join(wanted, on="hash", how="left_semi")
+        if self.peers:
+            self._require("selected")
+            run(self.archive, self.peers, self._run_settings)
 
     def _reconcile(self) -> None:
         if not self.settings.archives:
             return
-        others = {name: _archive_mark(path) for name, path in self.settings.archives.items()}
+        self._require("records")
+        others = self.settings.archives
 
-        def work() -> Counts:
-            archives = {name: self._archive(path) for name, path in self.settings.archives.items()}
-            archives["here"] = self._records().select("hash")
-            self._write(reconcile.missing_records(archives), "missing")
-            self._write(reconcile.missing_by_partition(self.table("missing")), "missing_by_partition")
-            rows = self.table("missing").groupBy("archive").count().collect()
-            return dict.fromkeys(sorted(archives), 0) | {row["archive"]: row["count"] for row in rows}
+        def work(state: State, steps: Steps) -> tuple[list[DataFile], StepWay]:
+            step = steps.step("reconcile")
+            made = step.do(Need(held_rows=state.rows("records")), lambda by: by.missing(others))
+            step.tell(f"{_rows(made, 'missing'):,} records lack somewhere")
+            return made, step.way
 
-        self._step("reconcile", {"batches": sorted(self.manifest.batches), "others": others}, work)
+        def counts(made: list[DataFile]) -> dict[str, int]:
+            found = dict.fromkeys(sorted([*others, "here"]), 0)
+            for row in self._rows_of(made, "missing_by_partition"):
+                found[str(row["archive"])] += int(str(row["records"]))
+            return found
 
-    def _archive(self, path: Path) -> DataFrame:
-        """Another archive's hashes: a pipeline's output, a listing as Parquet, or bundles and stores."""
-        if (path / "tables" / "records").exists():
-            return self.spark.read.parquet(str(path / "tables" / "records")).select("hash")
-        if path.is_dir() and any(path.glob("*.parquet")):
-            return self.spark.read.parquet(str(path)).select("hash")
-        return (
-            raw_records(self.spark, [path], self.settings.split_bytes, ("hash", "rule"))
-            .where("rule is null")
-            .select("hash")
-            .distinct()
-        )
+        mark = fingerprint({name: place_mark(path) for name, path in others.items()})
+        written = {"missing": None, "missing_by_partition": None}
+        self._whole_step("reconcile", mark, written, work, counts)
+
+    def _rows_of(self, made: list[DataFile], table: str) -> list[dict[str, object]]:
+        files = [file for file in made if file.table == table]
+        if self.archive.files.folder is not None:
+            from lace.spark.archive.in_process import select
+
+            found: list[dict[str, object]] = select(self.archive.files, files, tables.SCHEMAS[table].names).to_pylist()
+            return found
+        frame = tables.read(self.archive.spark, self.archive.files, table, files)
+        return [row.asDict() for row in frame.collect()]
 
     def _report(self) -> None:
-        def work() -> Counts:
-            has_selection = self.path("selected").exists() and bool(self.settings.peers)
-            has_missing = self.path("missing_by_partition").exists() and bool(self.settings.archives)
-            selected = self.table("selected") if has_selection else None
-            found = report.shown(
-                report.count(self._records(), self.table("quarantine"), selected),
-                report.missing_counts(self.table("missing_by_partition")) if has_missing else {},
-                inputs=_input_rows(self.manifest),
-                steps=[
-                    report.StepRow(step=step, seconds=[done.seconds], result=done.counts)
-                    for step, done in self.manifest.steps.items()
-                ],
-                facts={
-                    "archive": str(self.settings.output),
-                    **self.manifest.versions,
-                    **{f"plan for {peer}": plan for peer, plan in self.manifest.plans.items()},
-                },
-            )
-            body = json.dumps(found.as_json(), indent=2, ensure_ascii=False)
-            (self.settings.output / "report.json").write_text(body + "\n", encoding="utf-8")
-            (self.settings.output / "report.html").write_text(page(found), encoding="utf-8")
-            return {"records": found.records, "quarantined": found.quarantined}
+        self._require("records")
+        others = self.settings.archives
+        state = self.archive.log.state()
+        known = {key: result.mark for key, result in state.results.items() if key not in ("report", "facts")}
+        places = {name: place_mark(path) for name, path in others.items()}
 
-        depends = {"batches": sorted(self.manifest.batches), "peers": self._peers()}
-        if self.settings.archives:
-            depends["others"] = {name: _archive_mark(path) for name, path in self.settings.archives.items()}
-        self._step("report", depends, work)
+        def work(state: State, steps: Steps) -> tuple[list[DataFile], StepWay]:
+            write_report(self.archive, others)
+            return [], self.archive.way_of("report")
+
+        def counts(_: list[DataFile]) -> dict[str, int]:
+            return {"records": state.rows("records"), "quarantined": state.rows("quarantine")}
+
+        self._whole_step("report", fingerprint({"results": known, "others": places}), {}, work, counts)
 
     def _publish(self) -> None:
-        for peer in self.settings.peers:
-            depends = {"batches": sorted(self.manifest.batches), "peer": self._peers()[peer.name]}
-            self._step(f"publish:{peer.name}", depends, partial(self._publish_to, peer.name))
+        if not self.peers:
+            return
+        self._require("selected")
+        publish(self.archive, self.peers, self.settings.output / "published", whole=_make_store)
 
-    def _publish_to(self, peer: str) -> Counts:
-        target = self.settings.output / "published" / peer
-        if target.exists():
-            shutil.rmtree(target)
-        wanted = self.table("selected").where(F.col("peer") == peer).select("hash")
-        valid = self._records().select("hash", "content").join(wanted, on="hash", how="left_semi")
-        stored = self.table("raw").join(valid.select("content"), on="content", how="left_semi").select("hash", "stored")
-        return publish_peer(stored, target)
+    def _whole_step(
+        self,
+        key: str,
+        mark: str,
+        written: Mapping[str, tuple[str, str] | None],
+        work: Callable[[State, Steps], tuple[list[DataFile], StepWay]],
+        counts: Callable[[list[DataFile]], dict[str, int]],
+    ) -> None:
+        """A step whose tables take the place of the ones before; of a table that several peers share, one peer's."""
+
+        def change(state: State) -> Commit | None:
+            before = state.results.get(key)
+            if before is not None and (before.mark, before.batches, before.removals) == (
+                mark,
+                state.batch_ids,
+                state.removals,
+            ):
+                self.archive.progress(key, "nothing new")
+                return None
+            made, way = work(state, Steps(self.archive, state, self._run_settings))
+            dropped = [
+                file.path
+                for table, owner in written.items()
+                for file in state.table(table)
+                if owner is None or file.low.get(owner[0]) == owner[1]
+            ]
+            found = counts(made)
+            result = StepResult(
+                mark=mark,
+                batches=state.batch_ids,
+                removals=state.removals,
+                counts=found,
+                seconds=way.seconds,
+                way=way,
+            )
+            return Commit(
+                operation=key.partition(":")[0],
+                counts=found,
+                added=tuple(made),
+                dropped=tuple(dropped),
+                results={key: result},
+            )
+
+        self.archive.commit(change)
+
+    # The manifest
+
+    @property
+    def manifest(self) -> Manifest:
+        """Everything that the log knows, as steps of the pipeline."""
+        state = self.archive.log.state()
+        inputs = {
+            content: {"path": item.address, "bytes": item.size, "blake3": content, "batch": batch.id}
+            for batch in state.batches
+            for content, item in batch.inputs.items()
+        }
+        steps: dict[str, StepRecord] = {}
+        for batch in state.batches:
+            kept = batch.counts["valid"] + batch.counts["quarantined"]
+            read = {name: batch.counts[name] for name in ("files", "read", "repeats")} | {"kept": kept}
+            judged = {name: batch.counts[name] for name in ("valid", "quarantined")}
+            seconds = 0.0 if batch.way is None else batch.way.seconds
+            steps[f"ingest:{batch.id}"] = StepRecord(counts=read, seconds=seconds, way=batch.way)
+            steps[f"validate:{batch.id}"] = StepRecord(counts=judged, seconds=0.0, way=batch.way)
+        for name in ("facts", "evaluate", "advertise", "reconcile", "publish", "report"):
+            steps |= self._step_records(name, state)
+        plans = {peer.name: str(peer.policy.plan.id) for peer in self.peers}
+        return Manifest(inputs=inputs, batches=list(state.batch_ids), steps=steps, plans=plans, versions=_versions())
+
+    def _step_records(self, step: str, state: State) -> dict[str, StepRecord]:
+        if step == "evaluate":
+            return self._evaluated(state)
+        return {
+            key: StepRecord(counts=_plain_counts(key, result.counts), seconds=result.seconds, way=result.way)
+            for key, result in state.results.items()
+            if key.partition(":")[0] == step
+        }
+
+    def _evaluated(self, state: State) -> dict[str, StepRecord]:
+        """What each peer may have and may be asked for, which the archive keeps by rules, as one step."""
+        counts: dict[str, int] = {}
+        seconds, ways = 0.0, []
+        for peer in self.peers:
+            found = state.results.get(f"selected:{rules_mark(peer)}")
+            if found is not None:
+                counts[peer.name] = found.counts.get(f"selected {peer.name}", max(found.counts.values(), default=0))
+                seconds += found.seconds
+                ways.append(found.way)
+            asked = state.results.get(f"requestable:{peer.name}")
+            if asked is not None:
+                counts |= asked.counts
+                seconds += asked.seconds
+                ways.append(asked.way)
+        way = StepWay.together([way for way in ways if way is not None])
+        return {"evaluate": StepRecord(counts=counts, seconds=seconds, way=way)} if ways else {}
+
+    def _write_manifest(self) -> Manifest:
+        found = self.manifest
+        body = (json.dumps({"format": FORMAT, **asdict(found)}, indent=2) + "\n").encode()
+        path = self.settings.output / MANIFEST
+        if not path.exists() or path.read_bytes() != body:
+            self.archive.files.replace(MANIFEST, body)
+        return found
 
 
-_WRITES = {
-    "ingest": {"raw"},
-    "validate": {"records", "quarantine"},
-    "facts": {"facts"},
-    "evaluate": {"selected", "requestable"},
-    "advertise": {"advertisements", "partitions"},
-    "reconcile": {"missing", "missing_by_partition"},
+_RESULTS = {
+    "facts": ("facts",),
+    "evaluate": ("selected", "requestable"),
+    "advertise": ("advertise",),
+    "reconcile": ("reconcile",),
 }
 
 
-def _input_rows(manifest: Manifest) -> list[report.InputRow]:
-    """Every batch with what was read and what became of it."""
-    rows = []
-    for batch in manifest.batches:
-        files = [item for item in manifest.inputs.values() if item.batch == batch]
-        done = [manifest.steps.get(f"{step}:{batch}") for step in ("ingest", "validate")]
-        counts = {name: count for step in done if step is not None for name, count in step.counts.items()}
-        size = sum(item.bytes for item in files)
-        rows.append(report.InputRow(when=f"batch {batch[:8]}", files=len(files), bytes=size, counts=counts))
-    return rows
+def _rows(made: Sequence[DataFile], table: str) -> int:
+    return sum(file.rows for file in made if file.table == table)
 
 
-def _archive_mark(path: Path) -> str:
-    """What another archive's content hangs on, cheaply: its manifest, or its files' sizes and times."""
-    if (path / "manifest.json").exists():
-        return file_digest(path / "manifest.json")
-    files = sorted(p for p in ([path] if path.is_file() else path.rglob("*")) if p.is_file())
-    return fingerprint({str(p): [p.stat().st_size, p.stat().st_mtime_ns] for p in files})
+def _requestable_counts(peer: str, made: Sequence[DataFile]) -> dict[str, int]:
+    return {f"{peer} requestable": _rows(made, "requestable")}
+
+
+def _told(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{key} {value:,}" for key, value in counts.items())
+
+
+def _plain_counts(key: str, counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts without the name of the peer that the step names already."""
+    peer = key.partition(":")[2]
+    words = {f"listed {peer}": "records", f"published {peer}": "records", f"partitions {peer}": "partitions"}
+    return {words.get(name, name): count for name, count in counts.items()}
+
+
+def _make_store(folder: Path, bundles: Path) -> None:
+    """A store ready to serve, with exactly what a peer's bundles hold; each record is validated once more."""
+    with open_store(folder / "store.lace", create=True) as store:
+        import_bundles(store, sorted(bundles.glob(f"*{BUNDLE_SUFFIX}")))
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("lace-protocol", "pyspark", "pyarrow"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "source tree"
+    return found

@@ -98,7 +98,7 @@ class RecordStore(Protocol):
 
     @property
     def news(self) -> StoreNews:
-        """Tells listeners of this process when something was stored or removed through this object."""
+        """Tells listeners in this process when something was stored or removed through this object."""
 
     def together(self) -> AbstractContextManager[None]:
         """Everything that is stored and kept inside is one transaction, durable at its end; all or nothing."""
@@ -122,7 +122,7 @@ class RecordStore(Protocol):
         """Whether a record is stored in its own right (020-EMBED-03)."""
 
     def room(self) -> int | None:
-        """How many bytes of records there is room for now; None where nobody knows a bound."""
+        """How many bytes of records there is room for now; None if no bound is known."""
 
     def present(self, record_hashes: Sequence[RecordHash]) -> set[RecordHash]:
         """Those that are stored in their own right."""
@@ -146,7 +146,7 @@ class RecordStore(Protocol):
         """Everything stored under one coordinate by TAI, then by hash: the newest is the last."""
 
     def newest_first(self, group: str, app: str, name: str, *, until: str | None = None) -> Iterator[Entry]:
-        """The same the other way round, from an instant back; read as far as somebody asks."""
+        """The versions of one coordinate from an instant back, newest first; read as far as the caller iterates."""
 
     def high_water(self) -> StoreRecordId:
         """The id of the newest record ever stored."""

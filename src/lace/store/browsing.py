@@ -1,4 +1,4 @@
-"""Pages of a store file for people who look around: spaces, names below a name, versions, what came last.
+"""Pages of a store file for people who look around: spaces, names below a name, versions, recently stored records.
 
 Rule: every answer costs what it shows. A page begins at a key and ends at a limit, folders are jumped over instead of
 read through, and a count stops at the number it was told to stop at.
@@ -56,7 +56,7 @@ class Children(NamedTuple):
 
 
 class Browser(Closing):
-    """A second, reading pair of eyes on a store file; threads take turns."""
+    """A connection of its own that only reads a store file; threads take turns."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -103,7 +103,7 @@ class Browser(Closing):
         return self._connection.execute(query, (space.id,)).fetchone() is not None
 
     def count(self, space: Space, under: str = "", *, limit: int) -> Count:
-        """How many records stand in a space, or below one of its names."""
+        """How many records are in a space, or below one of its names."""
         with self._reading():
             return self._count(space, under, limit)
 
@@ -121,7 +121,7 @@ class Browser(Closing):
     # --- names
 
     def children(self, space: Space, under: str = "", *, start: str = "", limit: int, count_to: int) -> Children:
-        """What stands directly below a name (empty, or with its final slash), from `start` on."""
+        """What is directly below a name (empty, or with its final slash), from `start` on."""
         rows: list[Child] = []
         bound = max(start, under)
         with self._reading():
@@ -153,10 +153,10 @@ class Browser(Closing):
         with self._reading():
             return self._index.newest(space, name, before=before, limit=limit)
 
-    # --- what came last
+    # --- recently stored
 
     def newest_records(self, *, before: int | None = None, limit: int) -> list[tuple[StoreRecordId, RecordHash]]:
-        """Records by the order in which they came, the last first."""
+        """Records in the order in which they were stored, newest first."""
         with self._reading():
             bound = (1 << 62) if before is None else before
             query = "SELECT id, code FROM records WHERE id < ? ORDER BY id DESC LIMIT ?"

@@ -1,7 +1,7 @@
 """Bundles: stored records back to back in a file, the form that streams carry (010, 060).
 
-Rule: no byte of a bundle is lost. What is no record comes out as Rejected, with its place and reason, and reading goes
-on at the next record that can be delimited.
+Rule: no byte of a bundle is lost. What is not a record comes out as Rejected, with its place and reason, and reading
+goes on at the next record that can be delimited.
 
 The index of a bundle is the file beside it with `.idx` at the end: one JSON object that names the bundle's length and
 the offset of every Nth record, so that a reader can start in the middle. A bundle without one, or with one of another
@@ -43,7 +43,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RejectedBytes:
-    """Bytes that are no valid record, where they stood, and which rule says so."""
+    """Bytes that are not a valid record, where they were, and which rule they break."""
 
     offset: int
     data: bytes
@@ -196,7 +196,7 @@ class _Window:
 
 
 class _Damage:
-    """A stretch that is no record, while it grows."""
+    """A stretch that is not a record, while it grows."""
 
     def __init__(self, first: Frame, error: InvalidInput) -> None:
         self._first = RejectedBytes.because(first, error)

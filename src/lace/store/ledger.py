@@ -1,8 +1,8 @@
 """How much of a lace was brought by whom: accounts that last as long as the lace does.
 
 Rule: an account changes in the transaction that stores or removes what it counts, so it is never off by a crash. Only
-records that came from peers are counted, and only on the accounts that were kept when they came. Accounts stand among
-the settings; which accounts a record was charged to is kept by runs of record ids, for records come in runs.
+records that came from peers are counted, and only on the accounts that were kept when they came. Accounts are kept
+among the settings; which accounts a record was charged to is kept by runs of record ids, for records come in runs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def all_usage(store: Settings) -> dict[str, Usage]:
 
 
 def forget(store: Settings, name: str) -> bool:
-    """Begin an account anew; whether there was one."""
+    """Reset an account; whether there was one."""
     was_kept = store.get_setting(USAGE, name) is not None
     if was_kept:
         store.put_setting(USAGE, name, None)

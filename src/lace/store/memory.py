@@ -124,7 +124,7 @@ class MemoryStore(Closing):
         self._last_removal = 0
         self._settings: dict[str, dict[str, bytes]] = {}
         self._dictionary = MemoryDictionary()
-        self._shown: MemorySnapshot | None = None  # deriving every fact anew for each question is most of its price
+        self._shown: MemorySnapshot | None = None  # deriving facts again for each question would cost most
         self._lock = RLock()
         self.news = StoreNews()
 
@@ -205,7 +205,7 @@ class MemoryStore(Closing):
         return iter([(kept.id, kept.record.stored) for _, kept in self._listed(after)])
 
     def _listed(self, after: int = BEFORE_ALL) -> list[tuple[RecordHash, _Kept]]:
-        """From the newest back: what came lately costs what it is, whatever else is here."""
+        """From the newest back, so the cost follows what was stored recently, not the size of the store."""
         with self._lock:
             found = list(takewhile(lambda item: item[1].id > after, reversed(self._kept.items())))
         return found[::-1]

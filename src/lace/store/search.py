@@ -47,7 +47,7 @@ class SearchedStore(Protocol):
     def find_words(
         self, question: str, *, before: int | None = None, limit: int
     ) -> list[tuple[StoreRecordId, RecordHash]]:
-        """Records that hold every word of a question, the last that came first, from before an id on."""
+        """Records that hold every word of a question, newest first, from before an id on."""
 
 
 class SearchIndex:
@@ -63,7 +63,7 @@ class SearchIndex:
         return self._connection.execute(query, (TABLE,)).fetchone() is not None
 
     def create(self, told: Callable[[int], None]) -> int:
-        """Index every record anew; how many. `told` hears how many more were done."""
+        """Index every record from scratch; how many. `told` hears how many more were done."""
         self.drop()
         try:
             self._connection.execute(CREATE)
@@ -101,9 +101,9 @@ class SearchIndex:
             self._connection.execute(_DELETE, (record, *words_of(body)))
 
     def find(self, question: str, *, before: int | None, limit: int) -> list[int]:
-        """The ids of records that hold every word of a question, the last that came first."""
+        """The ids of records that hold every word of a question, newest first."""
         if not self.is_on:
-            raise StoreError("this lace has no index of words: `lace index` makes one")
+            raise StoreError("this lace has no index of words: create it with `lace index`")
         expression = match_expression(question)
         if not expression:
             return []
@@ -117,7 +117,7 @@ class SearchIndex:
             return
         missing, lost = (self._connection.execute(query).fetchone()[0] for query in (_MISSING, _LOST))
         if missing or lost:
-            yield f"the search index lacks {missing} records and has {lost} that are gone: `lace index` makes it anew"
+            yield f"the search index lacks {missing} records and has {lost} that are gone: rebuild it with `lace index`"
 
 
 _MISSING = f"SELECT count(*) FROM records r LEFT JOIN {TABLE}_docsize d ON d.id = r.id WHERE d.id IS NULL"
@@ -136,7 +136,7 @@ def words_of(body: bytes) -> Words:
 
 
 def _text(data: bytes, *, is_cut: bool) -> str:
-    """Bytes as text; nothing if they are none. A character that the cut went through is left out."""
+    """Bytes as text; empty if they are not text. A character that the cut went through is left out."""
     try:
         found = data.decode("utf-8")
     except UnicodeDecodeError as error:

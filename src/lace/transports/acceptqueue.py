@@ -101,7 +101,7 @@ def has_hung_up(transport: asyncio.BaseTransport) -> bool:
 
 
 def is_torn_down(transport: asyncio.BaseTransport) -> bool:
-    """Whether a TCP connection is no more: the other side was told something that nobody was there to take (Linux
+    """Whether a TCP connection has ended: the other side was told something that nobody was there to take (Linux
     only)."""
     return _state(transport) == _CLOSED
 

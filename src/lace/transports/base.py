@@ -141,7 +141,7 @@ class Hears(Protocol):
         """Something failed and the listener goes on."""
 
     def retry_after_s(self, proof: TransportProof) -> float | None:
-        """When to come back, if there is no place for this peer now and none to wait for one; None if there is."""
+        """When to come back, if this peer can neither be served now nor wait; None if it can."""
 
 
 class Nobody:
@@ -172,7 +172,8 @@ class TransportLimits:
     connect_timeout_s: float = 10.0  # from dialling, or from being accepted, to a stream
     close_timeout_s: float = 5.0
     max_pending_accepts: int = 64
-    max_handshakes: int = 256  # accepted connections that are no stream yet: before TLS, in it, not yet upgraded
+    accept_pause_s: float = 1.0  # after the system had no room for another connection
+    max_handshakes: int = 256  # accepted connections that are not streams yet: before TLS, in it, not yet upgraded
     max_handshakes_per_prefix: int = 128  # of them, from one network prefix
     max_message_bytes: int = MIB  # of one WebSocket message received
     message_bytes: int = 256 * 1024  # of one WebSocket message sent

@@ -1,7 +1,8 @@
 """The door of a listener: connections are accepted, counted and looked at here before anything is made for them (060).
 
-Rule: whoever says nothing costs a socket and a place, both for a while. A TLS session or a WebSocket is made only for a
-connection that has begun to speak, and every connection counts for its network from accept on until it is a stream.
+Rule: a client that says nothing costs a socket and a place, both for a while. A TLS session or a WebSocket is made only
+for a connection that has begun to speak, and every connection counts for its network from accept on until it is a
+stream.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from lace.values import dataclass
 
 ACCEPTED_AT_ONCE = 24  # in one round of the event loop: fewer wait long behind a crowd, more hold it up
 WAITING_OUTSIDE = 128  # connections that the system keeps until they are accepted
-PAUSE_S = 1.0  # after the system had no room for another connection
 TLS_HANDSHAKE = 0x16  # the first byte of every TLS connection
 PROXY_WORDS = b"P\r"  # the first byte of a PROXY header, text or binary; no transport of ours begins with one
 
@@ -51,11 +51,11 @@ class DoorPlace:
 
 
 def _stay() -> None:
-    """Whoever has no place any more leaves none."""
+    """Leave no place: it was given up before."""
 
 
 class HalfOpen:
-    """Connections of a listener that are no stream yet, by network, the oldest first."""
+    """Connections of a listener that are not streams yet, by network, the oldest first."""
 
     def __init__(self, limits: TransportLimits) -> None:
         self._limits = limits
@@ -66,7 +66,8 @@ class HalfOpen:
 
     def enter(self, network: str, leave: Callable[[], None], *, is_proxy: bool = False) -> DoorPlace | None:
         """A place, or None. `leave` is called if it has to be given to another: where too many are half open, the
-        first to go is the one that stood longest of the largest crowd. A proxy we were told of is no crowd by itself.
+        first to go is the one that stood longest of the largest crowd. A proxy that the deployment named is not a crowd
+        by itself.
         """
         own = len(self._places.get(network, ()))
         if own >= self._limits.max_handshakes_per_prefix and not is_proxy:
@@ -126,7 +127,7 @@ class Visitor:
         if self.task is not None:
             self.task.cancel()
         with suppress(OSError):
-            self.sock.shutdown(socket.SHUT_RDWR)  # whoever owns it by now reads its end and closes it
+            self.sock.shutdown(socket.SHUT_RDWR)  # its present owner reads its end and closes it
 
 
 Begin = Callable[[Visitor], Awaitable[None]]
@@ -166,7 +167,7 @@ class Door:
             self._look_at(listening)
 
     def close(self) -> None:
-        """Accept no more, and drop those that are no stream yet."""
+        """Accept no more, and drop those that are not streams yet."""
         self.is_closed = True
         for listening in self._sockets:
             asyncio.get_running_loop().remove_reader(listening)
@@ -198,11 +199,12 @@ class Door:
     def _pause(self, listening: socket.socket, error: OSError) -> None:
         loop = asyncio.get_running_loop()
         loop.remove_reader(listening)
-        loop.call_later(PAUSE_S, self._look_at, listening)
+        loop.call_later(self._limits.accept_pause_s, self._look_at, listening)
         if not self._is_short:
             self._is_short = True
             self._hears.trouble(
-                f"{self._name} cannot accept connections: {reason(error)}; trying again every {PAUSE_S:g} s"
+                f"{self._name} cannot accept connections: {reason(error)};"
+                f" trying again every {self._limits.accept_pause_s:g} s"
             )
 
     def _let_in(self, sock: socket.socket, host: str, port: int) -> None:
@@ -257,7 +259,7 @@ class Door:
             self.speaks_for(visitor, *origin)
 
     def speaks_for(self, visitor: Visitor, host: str, port: int) -> None:
-        """What a proxy that we were told of says of a connection's origin; TransportError if that has too many."""
+        """What a proxy that was named says about a connection's origin; TransportError if that has too many."""
         if not self.half_open.move(visitor.place, network_prefix(host)):
             raise TransportError(f"too many half-open connections of {host}")
         visitor.host, visitor.port, visitor.has_origin = host, port, True

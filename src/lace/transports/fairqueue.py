@@ -40,13 +40,18 @@ class FairQueue(Generic[T]):
         """All that waits, with whom it waits for."""
         return ((account, item) for account, queue in self._waiting.items() for item in queue)
 
+    @property
+    def remembered(self) -> int:
+        """Of how many accounts it is known what they used."""
+        return len(self._used)
+
     def put(self, account: Hashable, item: T) -> None:
         """Something waits for its turn."""
         self._used[account] = max(self._used.get(account, 0.0), self._level)
         self._waiting.setdefault(account, deque()).append(item)
 
     def pass_by(self, account: Hashable) -> None:
-        """It is served without having waited, for nobody waits: whoever comes later begins level with it. What it used
+        """It is served without having waited, for nobody waits: later arrivals begin level with it. What it used
         while nobody else wanted anything is not held against it."""
         self._level = self._used[account] = max(self._used.get(account, 0.0), self._level)
 
@@ -55,7 +60,7 @@ class FairQueue(Generic[T]):
         return self._waiting[self._next(self._waiting)][0]
 
     def take(self, may: Callable[[Hashable], bool] | None = None) -> tuple[Hashable, T] | None:
-        """What is next of those that may; None if nobody waits who may."""
+        """What is next of those that may; None if nobody that may be served waits."""
         waiting = self._waiting if may is None else [account for account in self._waiting if may(account)]
         if not waiting:
             return None
@@ -79,7 +84,7 @@ class FairQueue(Generic[T]):
                 del self._waiting[account]
 
     def make_room(self, account: Hashable) -> T | None:
-        """The last that came of whoever has most waiting: it waits no longer. None if that is as few as this account
+        """Take out the newest item of the account with most waiting. None if that is as few as this account
         would have with one more."""
         crowd = max(self._waiting, key=lambda one: len(self._waiting[one]), default=None)
         if crowd is None or len(self._waiting[crowd]) <= len(self._waiting.get(account, ())) + 1:

@@ -2,7 +2,7 @@
 
 Rule: all connections of a listener together have the event loop for a few milliseconds at a time, the network that used
 least first; what came faster waits unread. Requests to become a WebSocket take their turns apart from frames, for each
-leads to a hundred times the work of a frame: else whoever has just come would wait with its first words until every
+leads to a hundred times the work of a frame: otherwise a newcomer would wait with its first words until every
 network of a crowd has had as much. Frames that carry nothing (pings, pongs, empty messages) are allowed for as many as
 keep a connection alive, for each of them costs us as much as one that carries something and no account sees it.
 """
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from heapq import nlargest
-from operator import itemgetter
+from collections.abc import Hashable
 from time import thread_time
 
 from websockets.asyncio.server import ServerConnection
@@ -20,12 +19,11 @@ from websockets.frames import Frame
 from websockets.http11 import Request, Response
 from websockets.protocol import State
 
-from lace.transports.fairqueue import after_others
+from lace.transports.fairqueue import FairQueue, after_others
 
 _TURN_S = 0.002  # of the event loop's thread, for all connections, before it does something else
 _UPGRADE_S = 0.003  # about what follows from a request: an upgrade, and a link that begins and ends
 _LEAST_PIECE, _MOST_PIECE = 512, 8192  # bytes given to the parser at a time, by whether frames carry something
-_MOST_NETWORKS = 4096
 _IDLE_FRAMES = 100  # that carry nothing, at once
 _IDLE_FRAMES_PER_S = 10.0  # and for good
 
@@ -34,9 +32,8 @@ class Turns:
     """Whose bytes are parsed next: of the network that used least, so that nobody gains by many connections."""
 
     def __init__(self) -> None:
-        self._waiting: list[PacedConnection] = []
-        self._used: dict[str, float] = {}  # seconds by network, of those that are ahead of the level
-        self._level = 0.0  # the least that one of them had used when it was last looked
+        self._waiting: FairQueue[PacedConnection] = FairQueue()
+        self._is_waiting: set[PacedConnection] = set()
         self._left_s = _TURN_S
         self._is_due = False
 
@@ -44,10 +41,11 @@ class Turns:
         """Bytes came: parse them now if there is time, else in turn."""
         if not self._waiting:
             while connection.has_backlog and self._left_s > 0:
-                self._level = self._used_by(connection.network)  # a connection that comes later begins level with it
+                self._waiting.pass_by(connection.network)
                 self._spend(connection)
-        if connection.has_backlog and connection not in self._waiting:
-            self._waiting.append(connection)
+        if connection.has_backlog and connection not in self._is_waiting:
+            self._is_waiting.add(connection)
+            self._waiting.put(connection.network, connection)
         if not self._is_due:
             self._is_due = True
             after_others(self._go_on)
@@ -55,30 +53,27 @@ class Turns:
     def charge(self, network: str, seconds: float) -> None:
         """Work was done for somebody, or is about to be done."""
         self._left_s -= seconds
-        self._used[network] = self._used_by(network) + seconds
-        if len(self._used) > _MOST_NETWORKS:  # the one that used least is forgotten: it gains little by starting level
-            self._used = dict(nlargest(_MOST_NETWORKS // 2, self._used.items(), key=itemgetter(1)))
-
-    def _used_by(self, network: str) -> float:
-        return max(self._used.get(network, 0.0), self._level)
+        self._waiting.charge(network, seconds)
 
     def _go_on(self) -> None:
         self._left_s = _TURN_S
         try:
-            while self._waiting and self._left_s > 0:
-                self._spend_next()
+            while self._left_s > 0 and (taken := self._waiting.take()) is not None:
+                self._spend_next(*taken)
         finally:
             self._is_due = bool(self._waiting)
             if self._is_due:
                 after_others(self._go_on)
 
-    def _spend_next(self) -> None:
-        least = min(self._waiting, key=lambda connection: self._used_by(connection.network))
-        self._level = self._used_by(least.network)
-        if least.has_backlog:
-            self._spend(least)
-        if not least.has_backlog:
-            self._waiting.remove(least)
+    def _spend_next(self, network: Hashable, connection: PacedConnection) -> None:
+        try:
+            if connection.has_backlog:
+                self._spend(connection)
+        finally:
+            if connection.has_backlog:
+                self._waiting.put(network, connection)
+            else:
+                self._is_waiting.discard(connection)
 
     def _spend(self, connection: PacedConnection) -> None:
         started = thread_time()
@@ -104,7 +99,7 @@ class PacedConnection(ServerConnection):
     _idle_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # As the library's own class does it, less the handler: that is begun by whoever made this connection.
+        # As the library's own class does it, less the handler: the maker of this connection starts that.
         super(ServerConnection, self).connection_made(transport)
         self._backlog: deque[bytes] = deque()
         self.recv_messages.pause = self._pause
@@ -194,5 +189,7 @@ class PacedConnection(ServerConnection):
         self._backlog.clear()
         self._parsed = 0
         self.transport.abort()
-        if self._is_lost:  # then the transport does not tell again, and whoever waits for the end would wait for ever
+        if (
+            self._is_lost
+        ):  # then the transport does not tell again, and a task that waits for the end would wait for ever
             self._tell_lost()

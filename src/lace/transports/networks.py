@@ -38,7 +38,7 @@ def network_of(address: Address) -> str:
 
 
 def is_literal(host: str) -> bool:
-    """Whether a host is an address and no name: nobody can point a name of theirs at it."""
+    """Whether a host is an address and not a name: nobody can point a name at us with it."""
     try:
         ip_address(host)
     except ValueError:

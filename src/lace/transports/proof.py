@@ -27,7 +27,7 @@ DOMAIN = "lace-websocket-identity/v1"
 NONE = "-"  # no verifier, no signature, no certificate
 NONCE_BYTES = 32
 SIGNATURE_BYTES = 64
-_FEW_LINES = 1000  # of the file of nonces, before it is worth writing anew
+_FEW_LINES = 1000  # of the file of nonces, before it is worth rewriting
 
 Clock = Callable[[], TAI]
 

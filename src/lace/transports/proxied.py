@@ -1,7 +1,7 @@
-"""What a proxy says of the connections that it passes on: PROXY headers (versions 1 and 2) and `X-Forwarded-For`.
+"""What a proxy says about the connections that it passes on: PROXY headers (versions 1 and 2) and `X-Forwarded-For`.
 
 Rule: only a proxy that the deployment named is believed, and of a list of forwarded addresses only the last one, which
-that proxy added itself. Everything before it was said by whoever dialled the proxy.
+that proxy added itself. Everything before it came from the client that dialled the proxy.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _checked(host: str, port: str) -> tuple[str, int]:
     try:
         found = plain_host(str(ip_address(host)))
     except ValueError:
-        raise TransportError("a PROXY header names an origin that is no address") from None
+        raise TransportError("a PROXY header names an origin that is not an address") from None
     if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
         raise TransportError("a PROXY header names an origin without a port")
     return found, int(port)

@@ -1,7 +1,7 @@
 """What a WebSocket server checks before anything is upgraded (060, P24; docs/identity.md).
 
-Rule: a browser is turned away unless its origin was allowed, a name that is not ours is not answered, and whatever
-is no request gets a 400. Who is turned away is told why, and so is our log.
+Rule: a browser is turned away unless its origin was allowed, a name that is not ours is not answered, and anything
+that is not a request gets a 400. A client that is turned away is told why, and so is our log.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RequestCheck:
         self._names = tuple(names)
 
     def check(self, request: Request, bound: WebSocketAddress, local: str) -> WebSocketAddress:
-        """The address that the dialer named; Refused if this is no request for us."""
+        """The address that the dialer named; Refused if the request is not for us."""
         if request.path != WEBSOCKET_PATH:  # 060-WS-03: there is nothing else to ask for
             raise Refused(HTTPStatus.NOT_FOUND, "no upgrade request", "only /interlace is here")
         for name in ("Sec-WebSocket-Key", "Host"):

@@ -104,7 +104,7 @@ class WebSocketStream:
                 self._ended = True
                 self.abort()
                 raise TransportError("the peer sent a text message; ILTP travels in binary messages")
-            if message:  # 060-WSF-06: an empty message is no end
+            if message:  # 060-WSF-06: an empty message is not an end
                 return message
         return b""
 
@@ -362,7 +362,7 @@ class WebSocketListener:
         self._accepted.close()
 
     def reload(self) -> list[str]:
-        """Read the certificate again, for connections from now on; what was done. TransportError if it is no good,
+        """Read the certificate again, for connections from now on; what was done. TransportError if it cannot be used,
         and then the old one stays."""
         if self._tls is None:
             return []
@@ -417,7 +417,7 @@ class WebSocketListener:
                 async with connection:
                     await self._offer(connection)
         except (OSError, EOFError, WebSocketException):
-            pass  # whoever reads from the stream is told
+            pass  # the reader of the stream is told
         finally:
             connection.transport.abort()
 

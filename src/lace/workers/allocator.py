@@ -1,16 +1,17 @@
 """What becomes of memory that was freed: the one place that tells the C library's allocator.
 
-Rule: only for a process of our own (a command, a worker), never in a program of somebody else; and only what becomes of
-freed memory changes, not how much is held at a time.
+Rule: only for a process of our own (a command, a worker), never in a program that uses Lace as a library; and only what
+becomes of freed memory changes, not how much is held at a time.
 
 By default the GNU C library gives each thread that asks for memory a heap of its own, maps every buffer of more than
 128 KiB by itself, and changes its mind about that length when such a buffer is freed. Neither kind of process is served
 well by it, so there are two settings:
 
-- Who moves many records (an import, an exchange, a worker) passes each through five buffers of fresh pages, and a page
-  takes longer to be handed out than its bytes to be copied. Freed buffers are kept for the next ones. (decision 250)
-- Who serves strangers computes in as many threads as there are links: what their rules once took stayed in one heap
-  after the other, 208 MB of a process that needed 40. Large pieces go back to the system. (decision 266)
+- A process that moves many records (an import, an exchange, a worker) passes each through five buffers of fresh pages,
+  and a page takes longer to be handed out than its bytes to be copied. Freed buffers are kept for the next ones.
+  (decision 250)
+- A process that serves strangers computes in as many threads as there are links: what their rules once took stayed in
+  one heap after the other, 208 MB of a process that needed 40. Large pieces go back to the system. (decision 266)
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ import sys
 from lace.limits import MIB
 
 HEAPS = 2  # of all threads together: those that compute wait for each other anyway
-MAPPED_FROM_BYTES = 8 * MIB  # of who moves records: longer buffers are mapped, and go back when they are freed
+MAPPED_FROM_BYTES = 8 * MIB  # for moving records: longer buffers are mapped, and go back when they are freed
 KEPT_BYTES = 32 * MIB  # at the end of a heap, for the next buffer
-LARGE = MIB  # of who serves: mapped from here
-SPARE_BYTES = 4 * MIB  # of who serves, kept at the end of a heap: a batch of records to send comes and goes in it
+LARGE = MIB  # for serving: mapped from here
+SPARE_BYTES = 4 * MIB  # for serving, kept at the end of a heap: a batch of records to send comes and goes in it
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # malloc.h of the GNU C library
 

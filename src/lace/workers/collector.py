@@ -1,8 +1,8 @@
 """Python's cycle collector while very many small values live (exchanges, listings, jobs): the one place that sets it.
 
 Rule: only how often it looks changes. It looks through young values every 700 allocations by default, which costs a
-bulk exchange a sixth of its time and finds nothing: what is made has no cycles. In a program of somebody else that is
-so only while somebody asks for it; a process of our own (a command, a worker) has it from its start.
+bulk exchange a sixth of its time and finds nothing: what is made has no cycles. In a program that uses Lace as a
+library that is so only while it asks for it; a process of our own (a command, a worker) has it from its start.
 
 Nothing else runs while it looks. A server has others who wait, so it looks more often and at less: at 300,000 values
 it takes as many as 100 ms, at 10,000 one or two. Values that stayed are looked at with the next young ones, or five

@@ -31,7 +31,7 @@ class WorkerDied(LaceError):
 
 
 def search_path() -> list[str]:
-    """Where a worker looks for modules: as this process does, but never in the folder it happens to stand in.
+    """Where a worker looks for modules: as this process does, but never in the current folder.
 
     Nobody who runs a command in a folder of downloads means to run a `blake3.py` that lies there.
     """
@@ -70,11 +70,11 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The number of the process."""
         return self._process.pid
 
     def wait(self) -> None:
-        """Until the process has ended, by whatever; it is not reaped."""
+        """Wait until the process has ended, for whatever reason; it is not reaped."""
         with contextlib.suppress(ChildProcessError):  # reaped already
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
 

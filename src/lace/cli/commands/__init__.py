@@ -1,1 +1,1 @@
-"""One file per command of `lace`."""
+"""One file per command of `lace`; each defines `command`."""

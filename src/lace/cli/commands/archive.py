@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.commands.pipeline import NamedPath, policies, policy_options
+from lace.cli.commands.pipeline import NamedPath, policies, policy_options, way_fields
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.output.interrupts import leave_when_interrupted
 from lace.cli.output.output import count_of, human_size, json_option, print_fields, print_json, print_table, say
@@ -42,18 +42,11 @@ def command() -> None:
     """
 
 
-def open_archive(
-    uri: str, master: str | None, progress: Callable[[str, str], None] | None = None, few_mib: int | None = None
-) -> Archive:
-    """An archive that says what it does, on stderr unless told otherwise, and starts Spark when it has to."""
-    from lace.spark.archive.archive import Archive, FewLimits
+Tell = Callable[[str, str], None]
 
-    began = time.monotonic()
 
-    def show(step: str, what: str) -> None:
-        say(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
-
-    progress = progress or show
+def session_starter(uri: str, master: str | None, progress: Tell, app_name: str) -> Callable[[], Any]:
+    """What starts Spark when an archive has work for it."""
 
     def session() -> Any:
         from lace.spark.session.session import spark_session
@@ -63,12 +56,33 @@ def open_archive(
         lossy = (master or os.environ.get("MASTER") or "").startswith("spark://")
         folder = f"{uri if '://' in uri else Path(uri).absolute()}/data/checkpoints"
         kept = {"spark.checkpoint.dir": folder, "spark.cleaner.referenceTracking.cleanCheckpoints": "true"}
-        started = spark_session(master, app_name="lace archive", config=kept if lossy else {})
+        started = spark_session(master, app_name=app_name, config=kept if lossy else {})
         leave_when_interrupted()
         return started
 
-    few = None if few_mib is None else FewLimits(bytes=few_mib << 20)
-    return Archive(uri, session, progress=progress, few=few)
+    return session
+
+
+def open_archive(
+    uri: str, master: str | None, progress: Tell | None = None, few_mib: int | None = None, *, is_served: bool = False
+) -> Archive:
+    """An archive that says what it does, on stderr unless told otherwise, and starts Spark when it has to.
+
+    A master that is named means Spark for every step; for an archive that is served it says where its jobs run.
+    """
+    from lace.spark.archive.archive import Archive
+    from lace.thresholds import ArchiveThresholds
+
+    began = time.monotonic()
+
+    def show(step: str, what: str) -> None:
+        say(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
+
+    progress = progress or show
+    session = session_starter(uri, master, progress, "lace archive")
+    thresholds = None if few_mib is None else ArchiveThresholds(in_process_bytes=few_mib << 20)
+    wants_spark = master is not None and not is_served
+    return Archive(uri, session, progress=progress, thresholds=thresholds, wants_spark=wants_spark)
 
 
 @command.command("init")
@@ -128,11 +142,14 @@ def _show(state: State, as_json: bool) -> None:
     sizes = [(name, state.rows(name), state.table(name)) for name in names]
     if as_json:
         print_json({"version": state.version, "batches": len(state.batches), "oldest_version": state.oldest})
+        if state.batches and state.batches[-1].way is not None:
+            print_json({"step": "add", **way_fields(state.batches[-1].way), **state.batches[-1].counts})
         for name, rows, files in sizes:
             print_json({"table": name, "rows": rows, "files": len(files), "bytes": sum(file.bytes for file in files)})
         for key, result in state.results.items():
             behind = len(set(state.batch_ids) - set(result.batches))
-            print_json({"step": key, "behind_batches": behind, "seconds": result.seconds, **result.counts})
+            way = way_fields(result.way)
+            print_json({"step": key, "behind_batches": behind, "seconds": result.seconds, **way, **result.counts})
         return
     print_fields([("version", state.version), ("batches", len(state.batches))])
     shown = [
@@ -143,12 +160,17 @@ def _show(state: State, as_json: bool) -> None:
         say("")
         print_table(["table", "rows", "files", "size"], shown, right=frozenset({"rows", "files", "size"}))
     steps = [
-        (key, ", ".join(f"{k} {v:,}" for k, v in result.counts.items()), _behind(state, result.batches))
+        (
+            key,
+            ", ".join(f"{k} {v:,}" for k, v in result.counts.items()),
+            str(result.way or ""),
+            _behind(state, result.batches),
+        )
         for key, result in state.results.items()
     ]
     if steps:
         say("")
-        print_table(["step", "result", "behind by"], steps)
+        print_table(["step", "result", "where", "behind by"], steps)
 
 
 def _behind(state: State, batches: Sequence[str]) -> str:
@@ -168,7 +190,9 @@ def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
     commits = history.commits(newest[:limit] if limit else newest)
     if as_json:
         for commit in commits:
-            print_json({"version": commit.version, "time": commit.time, "operation": commit.operation, **commit.counts})
+            ways = {"ways": {step: way_fields(way) for step, way in commit.ways.items()}} if commit.ways else {}
+            what = {"version": commit.version, "time": commit.time, "operation": commit.operation}
+            print_json({**what, **ways, **commit.counts})
         return
     rows = [
         (str(c.version), c.time, c.operation, ", ".join(f"{key} {value:,}" for key, value in c.counts.items()))
@@ -340,10 +364,10 @@ def report(uri: str, archives: Sequence[tuple[str, Path]], master: str | None, a
     It says what each peer may have and was given. With --archive (bundles, a store, another archive) it also says how
     many records stand here and not there, and there and not here, by partition.
     """
-    from lace.spark.archive.report import hashes_at, write_report
+    from lace.spark.archive.report import write_report
 
     archive = open_archive(uri, master)
-    found = write_report(archive, {name: hashes_at(archive, path) for name, path in archives})
+    found = write_report(archive, dict(archives))
     if as_json:
         print_json(found.as_json())
     else:

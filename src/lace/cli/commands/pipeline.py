@@ -11,22 +11,22 @@ import click
 
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.policies import chosen_exposures, chosen_selector, read_rules
-from lace.cli.output.interrupts import leave_when_interrupted
 from lace.cli.output.output import json_option, print_json, print_table, say
 
 if TYPE_CHECKING:
+    from lace.spark.archive.log import StepWay
     from lace.spark.jobs.evaluate import PeerPolicy
-    from lace.spark.manifest import Manifest
+    from lace.spark.pipeline import Manifest
 
 STEP_HELP = {
-    "ingest": "Read bundles and stores; keep each stored record once.",
-    "validate": "Check hashes, structure and signatures; put bad records into quarantine.",
+    "ingest": "Read and judge bundles and stores; keep each record once, the bad ones in quarantine.",
+    "validate": "Nothing of its own: records are judged as they are read. Says if none were read yet.",
     "facts": "Write the record facts as Parquet tables.",
     "evaluate": "Find what may go to each peer, and what may be asked of it.",
     "advertise": "Write each peer's listing, partition counts and Merkle roots.",
     "reconcile": "Find what this archive and others lack of each other.",
-    "report": "Write report.html and report.json.",
     "publish": "Write bundles and a store with exactly what each peer may have.",
+    "report": "Write report.html and report.json.",
 }
 
 
@@ -120,8 +120,8 @@ for _step in STEP_HELP:
 
 
 def _run(steps: Sequence[str], options: dict[str, Any]) -> None:
+    from lace.cli.commands.archive import session_starter
     from lace.spark.pipeline import Pipeline, PipelineSettings
-    from lace.spark.session.session import spark_session
 
     peers = policies(options)
     settings = PipelineSettings(
@@ -137,10 +137,9 @@ def _run(steps: Sequence[str], options: dict[str, Any]) -> None:
     def tell(step: str, what: str) -> None:
         say(f"[{time.monotonic() - began:6.1f} s] {step:<28} {what}", err=True)
 
-    tell("spark", "starting")
-    spark = spark_session(options["master"], app_name="lace pipeline")
-    leave_when_interrupted()
-    manifest = Pipeline(spark, settings, tell).run(steps)
+    master = options["master"]
+    session = session_starter(str(options["output"]), master, tell, "lace pipeline")
+    manifest = Pipeline(session, settings, tell, wants_spark=master is not None).run(steps)
     _show(manifest, options["output"], options["as_json"])
 
 
@@ -165,16 +164,28 @@ def policies(options: dict[str, Any]) -> list[PeerPolicy]:
     return found
 
 
+def way_fields(way: StepWay | None) -> dict[str, object]:
+    """Who carried a step out, as fields of a JSON line."""
+    if way is None:
+        return {}
+    return {"where": way.where} if way.jobs is None else {"where": way.where, "jobs": way.jobs}
+
+
 def _show(manifest: Manifest, output: Path, as_json: bool) -> None:
     if as_json:
         for step, done in manifest.steps.items():
-            print_json({"step": step, "seconds": round(done.seconds, 3), **done.counts})
+            print_json({"step": step, "seconds": round(done.seconds, 3), **way_fields(done.way), **done.counts})
         return
     rows = [
-        (step, ", ".join(f"{key} {value:,}" for key, value in done.counts.items()), f"{done.seconds:.1f} s")
+        (
+            step,
+            ", ".join(f"{key} {value:,}" for key, value in done.counts.items()),
+            str(done.way or ""),
+            f"{done.seconds:.1f} s",
+        )
         for step, done in manifest.steps.items()
     ]
-    print_table(["step", "result", "time"], rows, right=frozenset({"time"}))
+    print_table(["step", "result", "where", "time"], rows, right=frozenset({"time"}))
     say(f"\ntables and manifest: {output}")
     if (output / "report.html").exists():
         say(f"report: {output / 'report.html'}")

@@ -43,14 +43,9 @@ if TYPE_CHECKING:
 def command(path: Path, file: str, name: str, again: bool, quiet: bool, as_json: bool, **heading: Any) -> ExitCode:
     """Store a file, a directory or standard input under a coordinate.
 
-<<<<<<< HEAD
     FILE is a file, - for standard input, or a directory: then every file below it that is new or changed is stored
     under its relative path. Prints the hash of each record. Content over 32 MiB is stored as chunks under a manifest;
     `lace get` joins them, and `lace checkout` writes a directory back as files.
-=======
-    FILE is a file, - for standard input, or a directory, in which every file is stored under its relative path. Prints
-    the hash of each record. Content over 32 MiB is stored as chunks under a manifest; `lace get` joins them.
->>>>>>> main
     """
     if file == "-" and not name:
         raise click.UsageError("standard input has no name of its own: give --name")
@@ -88,12 +83,7 @@ def _put_directory(
         for result in lace.put_tree(folder, name=name, progress=meter.advance, **heading):
             states[result.state] += 1
             if result.hash is None:
-<<<<<<< HEAD
-                print_warning(f"{result.path} is not stored: {result.refused}")
-=======
-                refused += 1
                 print_warning(f"{result.path} was not stored: {result.refused}")
->>>>>>> main
                 continue
             if as_json:
                 coordinate = _coordinate(heading, result.name)

@@ -201,7 +201,7 @@ def _from_file(config: Path, every_event: bool) -> Serving:
 
     file = read_node_file(config)
     choices = _file_choices(file)
-    terms = _policy_terms(file.policy, file.rule_limits)
+    terms = policy_terms(file.policy, file.rule_limits)
     base, _ = choices.transport()
     kept = []
     for peer in file.peers:
@@ -213,7 +213,7 @@ def _from_file(config: Path, every_event: bool) -> Serving:
             pin = PinType().convert(peer.pin, None, None) if peer.pin else None
             trusted = tuple(VerifierType().convert(text, None, None) for text in peer.trust) or base.trusted
             transport = replace(base, client_tls=ClientTls(pin=pin, ca_file=peer.ca), trusted=trusted)
-        kept.append(KeptPeer(peer.address, _policy_terms(words, file.rule_limits), transport))
+        kept.append(KeptPeer(peer.address, policy_terms(words, file.rule_limits), transport))
     log = Logbook(as_json=file.log == "json", every_event=every_event)
     limits = file.node_limits()
     return Serving(file.store, file.listen, terms, choices, kept, limits, file.metrics_port, log, config)
@@ -240,7 +240,7 @@ def _file_choices(file: NodeFile) -> LinkChoices:
     )
 
 
-def _policy_terms(words: PolicyWords, limits: EngineLimits) -> Terms:
+def policy_terms(words: PolicyWords, limits: EngineLimits) -> Terms:
     """The terms of a policy in a node file; its rules are read and run under the limits of that file."""
     from lace.policy.compose import union
 

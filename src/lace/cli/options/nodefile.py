@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from lace.iltp.address import Address
     from lace.runtime.node.node import NodeLimits
 
-_LIMITS = (
+LIMITS = (
     "max_links",
     "max_links_per_peer",
     "reserved_links",
@@ -224,8 +224,8 @@ class _TableReader:
     def _limits(self) -> dict[str, float]:
         table: dict[str, Any] = self._take("limits", dict, {})
         for name, value in table.items():
-            if name not in _LIMITS:
-                self._refuse(f"limits.{name}", f"the limits are {', '.join(_LIMITS)}")
+            if name not in LIMITS:
+                self._refuse(f"limits.{name}", f"the limits are {', '.join(LIMITS)}")
             is_number = isinstance(value, int) and not isinstance(value, bool)
             if (not is_number and not (name.endswith("_s") and isinstance(value, float))) or value <= 0:
                 self._refuse(f"limits.{name}", "a limit is a number above 0")

@@ -87,7 +87,7 @@ def opened_side(place: str | Path, master: str | None = None, say: Say | None = 
     from lace.cli.commands.archive import open_archive
     from lace.spark.peer.peer import ArchivePeer
 
-    archive = open_archive(str(place), master, say)
+    archive = open_archive(str(place), master, say, is_served=True)
     peer = ArchivePeer(archive, told=_teller(archive.progress))
     peer.state()
     try:

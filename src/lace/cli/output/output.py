@@ -182,14 +182,20 @@ def print_fields(rows: Iterable[tuple[str, object]]) -> None:
         say(f"{label.ljust(width)}  {value}")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: frozenset[str] = frozenset(),
+    page_rows: int = PAGE_ROWS,
+) -> None:
     """Print a table: drawn by rich on a terminal, elsewhere aligned plain text with nothing cut.
 
-    Rows beyond the first thousand stream in plain text with the widths of those, so their number is not limited.
+    Rows beyond the first page stream in plain text with the widths of those, so their number is not limited.
     """
     coming = iter(rows)
-    page = list(islice(coming, PAGE_ROWS))
-    if sys.stdout.isatty() and len(page) < PAGE_ROWS:
+    page = list(islice(coming, page_rows))
+    if sys.stdout.isatty() and len(page) < page_rows:
         _print_rich_table(columns, page, right)
     else:
         _print_plain_table(columns, page, coming, right)
@@ -269,6 +275,7 @@ class ProgressMeter:
     label: str
     total: int | None
     in_bytes: bool
+    after_s: float = PROGRESS_AFTER_SECONDS
     started: float = field(default_factory=time.monotonic)
     done: int = 0
     bar: Progress | None = None
@@ -277,7 +284,7 @@ class ProgressMeter:
     def advance(self, amount: int) -> None:
         """Count this much more as done."""
         self.done += amount
-        if self.bar is None and sys.stderr.isatty() and time.monotonic() - self.started > PROGRESS_AFTER_SECONDS:
+        if self.bar is None and sys.stderr.isatty() and time.monotonic() - self.started > self.after_s:
             self._show()
         if self.bar is not None and self.task is not None:
             self.bar.update(self.task, completed=self.done)
@@ -307,9 +314,11 @@ class ProgressMeter:
 
 
 @contextmanager
-def metered(label: str, total: int | None = None, *, in_bytes: bool = False) -> Iterator[ProgressMeter]:
+def metered(
+    label: str, total: int | None = None, *, in_bytes: bool = False, after_s: float = PROGRESS_AFTER_SECONDS
+) -> Iterator[ProgressMeter]:
     """A meter around slow work; its bar disappears at the end."""
-    meter = ProgressMeter(label, total, in_bytes)
+    meter = ProgressMeter(label, total, in_bytes, after_s)
     try:
         yield meter
     finally:

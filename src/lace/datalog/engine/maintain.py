@@ -3,8 +3,8 @@
 Rule: after every change each derived relation equals full evaluation of the new snapshot (030-INCR-02).
 
 A stratum is changed in two steps. First whatever may have lost a derivation is found by reading rules backwards from
-what went (or, through `not` and `Cardinality`, from what came); each such fact is proven anew or goes. Then rules run
-forwards from what came. Proving anew needs no derivation counts; `lace.datalog.engine.follow` says how recursion is
+what went (or, through `not` and `Cardinality`, from what came); each such fact is proven again or goes. Then rules run
+forwards from what came. Proving again needs no derivation counts; `lace.datalog.engine.follow` says how recursion is
 kept honest, and when a stratum is computed as at the start instead.
 """
 
@@ -108,9 +108,12 @@ class Materialized:
         return frozenset(self._ranked)
 
     def close(self) -> None:
-        """Let go of everything: compiled rules and the evaluation hold each other in circles."""
-        for held in (*self._tables.values(), self._runner, self._evaluation, self):
-            held.__dict__.clear()
+        """Let go of all facts. Nothing of this is usable afterwards, and nothing waits for the garbage collector: a
+        table and its lookups know each other, and so do compiled rules and what runs them."""
+        for table in self._tables.values():
+            table.close()
+        self._runner.close()
+        del self._tables, self._strata, self._ranks, self._compiler, self._runner, self._follower, self._evaluation
 
     # reading
 

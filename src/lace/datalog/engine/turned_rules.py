@@ -131,6 +131,10 @@ class RuleRunner:
 
         return relation
 
+    def close(self) -> None:
+        """Let go of the executors, which read tables through this runner."""
+        self.executors = {}
+
     def ranked_atom(self, atom: Atom, rank: Variable) -> Atom:
         """An atom of a recursive predicate, read with its rank."""
         predicate = self._names.made_for(atom.predicate, "ranked", atom.predicate.arity + 1)

@@ -20,8 +20,9 @@ from lace.interlace.claims.advertisement import Advertisement, bare_claims, bare
 from lace.interlace.claims.partclaims import ByRecord, PackedClaims, Part, in_order
 from lace.notation import b64a
 from lace.notation.digest import digest_each
+from lace.thresholds import ClaimThresholds
 
-_FEWEST_PACKED = 64  # claims of one partition for which columns of their own take less room than objects
+_DEFAULT = ClaimThresholds()
 
 
 class ColumnClaims(PackedClaims):
@@ -85,9 +86,9 @@ def column_parts(ids: Ids) -> dict[str, PackedClaims]:
     }
 
 
-def pack_columns(before: Part, claims: ByRecord) -> Part:
+def pack_columns(before: Part, claims: ByRecord, thresholds: ClaimThresholds = _DEFAULT) -> Part:
     """The claims of a partition as columns, if there are enough of them and none needs more than its id."""
-    if len(claims) < _FEWEST_PACKED or any(claim.fields for claim in claims.values()):
+    if len(claims) < thresholds.column_claims or any(claim.fields for claim in claims.values()):
         return claims
     return _columns(claims.keys()) or claims
 

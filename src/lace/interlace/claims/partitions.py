@@ -55,7 +55,7 @@ class ClaimChanges(NamedTuple):
 Parts = Mapping[str, Sequence[Advertisement]]  # the claims of some partitions by prefix, in no order
 
 
-def summarise(parts: Parts, source: str, max_line_bytes: int) -> list[Partition]:
+def summarise(parts: Parts, source: str, max_line_bytes: int, rows_at_once: int = _ROWS_AT_ONCE) -> list[Partition]:
     """What a source with this label would say of each of some partitions: some thousand claims at a time, for all
     digests of a million would take more room than the million."""
     found: list[Partition] = []
@@ -64,7 +64,7 @@ def summarise(parts: Parts, source: str, max_line_bytes: int) -> list[Partition]
     for prefix, claims in parts.items():
         share[prefix] = claims
         rows += len(claims)
-        if rows >= _ROWS_AT_ONCE:
+        if rows >= rows_at_once:
             found += _summarised(share, source, max_line_bytes)
             share, rows = {}, 0
     return found + _summarised(share, source, max_line_bytes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from lace.differences.ids import joined
 from lace.differences.keyed import U64, DifferenceKey
@@ -21,15 +22,26 @@ from lace.interlace.claims.relative import OwnSet, RelativeClaims, adds_up, as_t
 from lace.interlace.effects import Reconcile, TakeChange, TakeClaims
 from lace.interlace.host import Call, ListingMismatch
 from lace.interlace.inputs import ClaimsTaken, DifferenceTaken, Lacking, Reconciled
+from lace.thresholds import ClaimThresholds
+
+_DEFAULT = ClaimThresholds()
 
 
 class PeerClaims:
     """What one peer claims under one label."""
 
-    def __init__(self, source: str, max_line_bytes: int, work_out: WorkOut = summarise) -> None:
+    def __init__(
+        self,
+        source: str,
+        max_line_bytes: int,
+        work_out: WorkOut = summarise,
+        thresholds: ClaimThresholds = _DEFAULT,
+    ) -> None:
         self.source = source
         self._max_line_bytes = max_line_bytes
         self._work_out = work_out
+        self._thresholds = thresholds
+        self._pack = partial(pack_columns, thresholds=thresholds)
         self._held = AdvertisementSet(max_line_bytes)
         self._relative: RelativeClaims | None = None  # 070: what is held instead
         self._measured: U64 | None = None  # what the peer claims now, as it told itself
@@ -207,7 +219,7 @@ class PeerClaims:
         self._forget_absent(wanted)
         if wanted.parents is None and isinstance(own, AdvertisementSet):
             self._held.share(own, self.source)
-        recognition = Recognition(self._held, own, self.source, self._max_line_bytes, call)
+        recognition = Recognition(self._held, own, self.source, self._max_line_bytes, call, self._thresholds)
         recognition.know_roots(wanted, self._work_out)
         unknown: dict[Partition, int] = {}
         named: dict[Partition, Sequence[Advertisement]] = {}
@@ -297,7 +309,7 @@ class PeerClaims:
     def _take_over(self, named: Mapping[Partition, Sequence[Advertisement]]) -> None:
         """Hold the claims of some partitions; they were checked against their roots, which need not be worked out
         again."""
-        self._held.replace_under({partition.prefix: claims for partition, claims in named.items()}, pack_columns)
+        self._held.replace_under({partition.prefix: claims for partition, claims in named.items()}, self._pack)
         self._held.remember(self.source, named)
 
 

@@ -17,9 +17,7 @@ from lace.interlace.claims.relative import as_theirs
 from lace.interlace.effects import Reconcile
 from lace.interlace.host import Call
 from lace.notation import b64a
-
-_MOST_GUESSES = 8_192  # roots tried in a call for partitions that lack one record
-_MOST_GUESSED_ROWS = 1 << 21  # claims hashed for that: a root costs as much as its partition is long
+from lace.thresholds import ClaimThresholds
 
 
 class OwnListing(Protocol):
@@ -81,14 +79,22 @@ class _KnownClaims:
 class Recognition:
     """Which partitions of a peer are claims that we can name: one call's worth of comparing."""
 
-    def __init__(self, held: AdvertisementSet, own: OwnListing, source: str, max_line_bytes: int, call: Call) -> None:
+    def __init__(
+        self,
+        held: AdvertisementSet,
+        own: OwnListing,
+        source: str,
+        max_line_bytes: int,
+        call: Call,
+        thresholds: ClaimThresholds,
+    ) -> None:
         self._held = _KnownClaims(held)
         self._own = _KnownClaims(own)
         self._source = source
         self._max_line_bytes = max_line_bytes
         self._call = call
-        self._guesses = _MOST_GUESSES
-        self._guessed_rows = _MOST_GUESSED_ROWS
+        self._guesses = thresholds.guessed_roots
+        self._guessed_rows = thresholds.guessed_rows
 
     def know_roots(self, wanted: Reconcile, work_out: WorkOut) -> None:
         """Work out at once the roots of those partitions that will be compared: first of what is held."""

@@ -14,7 +14,7 @@ from lace.interlace.claims.partclaims import PackedClaims
 from lace.interlace.claims.partitions import Partition, Parts, summarise
 from lace.values import dataclass
 
-_FEW_CLAIMS = 4096
+_MIN_SHARED_CLAIMS = 4096  # fewer are worked out sooner than they are handed over
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def unpack(found: Sequence[tuple[str, int, str]]) -> list[Partition]:
 
 def is_worth_sharing(parts: Parts) -> bool:
     """Whether there is more to do than handing it over costs."""
-    return sum(map(len, parts.values())) > _FEW_CLAIMS
+    return sum(map(len, parts.values())) > _MIN_SHARED_CLAIMS
 
 
 def split(parts: Parts, count: int) -> list[Parts]:

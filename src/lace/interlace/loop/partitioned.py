@@ -8,7 +8,6 @@ it against its summary.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NoReturn
@@ -30,7 +29,6 @@ from lace.interlace.vocabulary import ADVERTISEMENT_PARTITION, LIST_PARTITION, N
 from lace.limits import ExchangeLimits
 from lace.notation import b64a
 from lace.notation.fact import Fact
-from lace.notation.identifiers import DIGEST_PATTERN
 from lace.values import dataclass
 
 _CHILDREN = 64
@@ -39,23 +37,9 @@ _FIELD_BYTES = 1025  # the longest line
 _ALL_FIELDS_GUESS = 16  # lines of a record when every field is advertised
 
 
-# Of one line: prefix, count, root. A block may hold thousands, and is read while others wait.
-_LINE = rf"[{re.escape(b64a.ALPHABET)}]%s [1-9][0-9]{{0,39}}+ {DIGEST_PATTERN}\n"
-
-
 def read_summaries(facts: Sequence[Fact], length: int | None) -> list[Partition]:
     """Summary lines, of prefixes of this length if given; an identical repeat is one fact (P18)."""
-    found = list(dict.fromkeys(facts))
-    if not _are_canonical(found, length):
-        return [_read_summary(fact, length) for fact in found]
-    return [Partition(prefix, int(count), root) for _, (prefix, count, root) in found]
-
-
-def _are_canonical(facts: Sequence[Fact], length: int | None) -> bool:
-    """Whether nothing is to be said against any of them; no text holds a line end, for there is one for each."""
-    text = "".join([" ".join(fact.values) + "\n" for fact in facts])
-    times = f"{{{START_LENGTH},}}+" if length is None else f"{{{length}}}"
-    return text.count("\n") == len(facts) and re.fullmatch(f"(?:{_LINE % times})*+", text) is not None
+    return [_read_summary(fact, length) for fact in dict.fromkeys(facts)]
 
 
 def _read_summary(fact: Fact, length: int | None) -> Partition:

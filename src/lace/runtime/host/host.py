@@ -29,13 +29,13 @@ from lace.records.keys import verify_batch
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.linkhost import Agreed, LinkHost
 from lace.runtime.host.quotas import GateRules, QuotaGate
+from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.host.setcomparer import Comparer
-from lace.runtime.link.bodies import RecentBodies
-from lace.runtime.link.loading import stored_batches
+from lace.runtime.host.storedbatches import stored_batches
 from lace.runtime.node.bounds import MANY_CLAIMS
 from lace.runtime.node.workers import Workers
 from lace.runtime.rules.generation import Generation, in_pieces
-from lace.runtime.rules.policybook import PolicyBook, SharingKey
+from lace.runtime.rules.policybook import PolicyBook
 from lace.store.base import RecordStore, StoreCursor
 from lace.values import dataclass
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lace.runtime.rules.evaluator import Evaluator
     from lace.runtime.rules.followedset import FollowedSet, SharedSet
     from lace.runtime.rules.guesthouse import GuestHouse
+    from lace.runtime.rules.policy import LinkPolicy, SharingKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._policies = policies or PolicyBook()
         self._house = house  # where rules of peers go that ask for much; without one they stay here
         self._guest = guest
-        self._evaluator: Evaluator | None = None  # until the first evaluation
+        self._policy: LinkPolicy | None = None  # that was prepared last
         self._own_policies = policies is None
         self._sends: FollowedSet | None = None
         self._sharing: SharingKey | None = None
@@ -120,13 +121,18 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         call.needs_time()
         call.check()
         self._let_go()
-        self._evaluator = _make_evaluator(self.store, self._terms, self._house, self._guest)
-        self._evaluator.prepare(wanted, call)
+        # Loaded here: lowering and the engine take their time, and meanwhile the peer works.
+        from lace.runtime.rules import evaluator  # noqa: F401
+        from lace.runtime.rules.policy import prepare
+
+        with self._rules_turn(wanted.are_all_ours, call):
+            self._policy = prepare(wanted, self._terms)
         self._agreed = _Policy(wanted, self._claims_for(wanted))
         return given.PolicyPrepared(len(self._agreed.claims))
 
     def _no_claims(self, source: str) -> PeerClaims:
-        return PeerClaims(source, self._terms.max_line_bytes, self._work_out)
+        terms = self._terms
+        return PeerClaims(source, terms.max_line_bytes, self._work_out, terms.claim_thresholds)
 
     def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
         """Over the newest snapshot and everything that the peer claims."""
@@ -187,14 +193,29 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         """What other links with this policy use too, found when the runtime facts are known."""
         if self._sends is None:
             call.needs_time()
-            if self._evaluator is None:
+            policy = self._policy
+            if policy is None:
                 raise LocalProtocolError("nothing was prepared to evaluate")
-            under = self._prepared().wanted
-            with self._evaluator.looking_through(call):
-                taken = self._policies.take(self._evaluator, self._terms, under, wanted.runtime)
+            with contextlib.nullcontext() if policy.is_ours else self._rules_turn(False, call):
+                taken = self._policies.take(policy, wanted.runtime, self._evaluator)
             self._sends, self._sharing = taken
-            self._evaluator = None
         return self._sends
+
+    def _evaluator(self, policy: LinkPolicy, is_shared: bool) -> Evaluator:
+        """What evaluates a policy: with a guest house, rules of peers can be sent away."""
+        if self._house is None:
+            from lace.runtime.rules.evaluator import StoreEvaluator
+
+            return StoreEvaluator(self.store, policy, is_shared=is_shared)
+        from lace.runtime.rules.guests import GuestEvaluator
+
+        return GuestEvaluator(self.store, policy, self._house, self._guest, is_shared=is_shared)
+
+    def _rules_turn(self, is_ours: bool, call: Call) -> contextlib.AbstractContextManager[None]:
+        """A turn to read and plan rules."""
+        if self._house is None:
+            return contextlib.nullcontext()
+        return self._house.here(is_ours, self._guest if call.account is None else call.account, call)
 
     @property
     def agreed(self) -> _Policy | None:
@@ -211,7 +232,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             self._policies.give_back(self._sharing, self._payer)
         elif self._sends is not None:
             self._sends.close()
-        self._evaluator = self._sends = self._sharing = None
+        self._policy = self._sends = self._sharing = None
 
     def rest(self, call: Call) -> None:
         """Prepare to follow small changes."""
@@ -389,17 +410,6 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._agreed = None
         if self._own_policies:
             self._policies.close()
-
-
-def _make_evaluator(store: RecordStore, terms: Terms, house: GuestHouse | None, guest: str) -> Evaluator:
-    # Loaded here: the engine takes its time, and meanwhile the peer works.
-    if house is None:
-        from lace.runtime.rules.evaluator import StoreEvaluator
-
-        return StoreEvaluator(store, terms)
-    from lace.runtime.rules.guests import GuestEvaluator
-
-    return GuestEvaluator(store, terms, house, guest)
 
 
 def _listing_bytes(own: Generation, under: asked.PreparePolicy, measured: int) -> int:

@@ -17,11 +17,11 @@ from lace.policy.exposure import shows_everything
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.host import HostBounds, LocalHost
 from lace.runtime.host.quotas import GateRules, QuotaGate, Quotas, quotas_for, wants_lengths
+from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.host.refusedbefore import has_refused
-from lace.runtime.link.bodies import RecentBodies
 from lace.runtime.node.admission import peer_key
-from lace.runtime.node.crew import Crew
 from lace.runtime.node.links import LinkInfo
+from lace.runtime.node.pools import NodePools
 from lace.runtime.node.reports import Reports
 from lace.runtime.rules.policybook import PolicyBook
 from lace.store.base import RecordStore, StoreCursor
@@ -36,7 +36,7 @@ class Hosting:
     """What the hosts of all links share."""
 
     store: RecordStore
-    crew: Crew
+    pools: NodePools
     reports: Reports
     policies: PolicyBook
     cursors: CursorBook
@@ -57,11 +57,11 @@ class Hosting:
         return LocalHost(
             self.store,
             terms,
-            workers=self.crew.workers,
-            verify=self.crew.verify,
+            workers=self.pools.workers,
+            verify=self.pools.verify,
             bounds=self.bounds,
             policies=self.policies,
-            house=self.crew.house,
+            house=self.pools.house,
             guest=account,
             gate=gate,
             cursors=self.cursors,

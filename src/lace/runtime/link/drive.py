@@ -1,54 +1,41 @@
-"""The pump of one exchange: a ByteStream, a Session, our own side, a clock; asyncio around, threads inside (050, 060).
+"""The runner of one link on an event loop: a ByteStream, a clock, turns; its jobs are done in threads (050, 060).
 
-Rule: it decides nothing. Bytes go to the session as they come, requests are carried out, answers go back. Blocking
-work runs in threads here and nowhere else. What waits is bounded: past the bounds nothing more is read from the peer.
+Rule: it decides nothing. Bytes go to the session as they come, the link is stepped in its turn, its jobs go to threads
+and their results back to the link. Blocking work runs in threads here and nowhere else. What waits is bounded: past the
+bounds nothing more is read from the peer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from lace.errors import LaceError
-from lace.iltp.items import Resource
-from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.events import Event, FixedPoint
-from lace.interlace.host import NOT_NOW, Cancelled, Host, limit_of, perform
+from lace.interlace.events import Event
+from lace.interlace.host import Host
 from lace.limits import SECOND_NS
 from lace.runtime.clock import Clock, SteadyTai
+from lace.runtime.link.account import LinkAccount
+from lace.runtime.link.backlog import Backlog
+from lace.runtime.link.hangup import HangUp
 from lace.runtime.link.hostcalls import HostCalls
-from lace.runtime.link.judging import Gathering, Judging
-from lace.runtime.link.leftovers import Leftovers
-from lace.runtime.link.outgoing import Outgoing
-from lace.runtime.link.paying import Paying
-from lace.runtime.link.session import (
-    CheckedResource,
-    CheckResource,
-    Outcome,
-    ReceivedRecords,
-    Request,
-    Session,
-    checked,
-)
-from lace.runtime.link.straight import Straight
+from lace.runtime.link.session import Outcome, Session
+from lace.runtime.link.stepper import JobPlace, LinkJob, LinkStepper
 from lace.runtime.link.turns import LinkTurns, LoopTurns
-from lace.runtime.link.waiting import Waiting
-from lace.runtime.link.wakes import Wakes, set_within
 from lace.runtime.link.writing import Writing, Written
+from lace.runtime.loopevents import DueTimer, set_within
 from lace.runtime.node.bounds import Budget, DriveLimits
 from lace.runtime.node.metering import Bucket, Debt, LinkMeter, LinkRates, slices
 from lace.runtime.trace.tap import Tap
-from lace.transports.base import ByteStream, TransportProof
+from lace.transports.base import ByteStream, PromptStream, TransportProof
 from lace.workers.collector import seldom_collecting
 
 BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
 BULK_BLOCKS = 64  # while records are expected
-SHORT_TEXT = 256  # bytes of rules that are read at once: a millisecond, and those of most peers
 
 
 class Driver:
@@ -83,32 +70,28 @@ class Driver:
         self._turns = turns or LoopTurns().of(None)
         self.over = asyncio.Event()
         accounts_time = accounts_time or self._time  # of all that charge the same accounts
+        self._limits = limits = limits or DriveLimits()
         self.meter = LinkMeter(rates or LinkRates(), accounts_time.now_ns, peer_account)
-        self._paying = Paying(session, self.meter, accounts_time, self.over, on_limited)
-        self._turns.pay = partial(self._paying.charge, "cpu_s")
+        self._account = LinkAccount(session, self.meter, accounts_time, on_limited)
+        self._turns.pay = partial(self._account.charge, "cpu_s")
+        self.link = LinkStepper(session, host, limits, account=self._account, on_event=on_event, on_stored=on_stored)
         self._calls = HostCalls(threads, evaluators, self.meter, accounts_time)
-        self._limits = limits or DriveLimits()
-        self._waiting = Waiting(session, self._limits, budget, strangers)
-        self._room = self._waiting.room
-        self._leftovers = Leftovers(stream, session, self._waiting, self._paying, self._time, self._limits.leftover_s)
-        self._judging = Judging(host, self._calls, judges or threads, self._waiting, self._limits.verify_slices)
-        self._on_stored = on_stored
+        self._judges = judges
+        self._backlog = Backlog(self.link, limits, budget, strangers)
+        self._room = self._backlog.room
+        self._hangup = HangUp(stream, self.link, self._backlog, self._account, self._time, limits.leftover_s)
         self._tap = tap
-        self._writing = Writing(stream, session, self._turns, tap, self._limits.send_timeout_s)
-        self._wakes = Wakes(session, self._time)
-        self._service: asyncio.Task[None] | None = None
+        self._prompt = stream if isinstance(stream, PromptStream) else None
+        self._writing = Writing(stream, session, self._turns, tap, limits.send_timeout_s)
+        self._to_send, self._moved = asyncio.Event(), asyncio.Event()
+        self._timer = DueTimer(partial(_next_timer, self.link), self._time, self._time_came)
+        self._jobs: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._is_taking = False  # bytes that were received are being given to the session
-        self._is_going_on = self._is_lost = False
+        self._is_sending = False  # bytes that had to wait
+        self._is_going_on = self._is_step_due = self._is_lost = False
         self._cut_because = ""
         self._rested_at_ns: int | None = None
-        self._outgoing = Outgoing(
-            session, host, self._calls, self._waiting, self._wakes.send, self._time, self._limits.service_ns
-        )
-        parts = self._outgoing, self._paying, self._waiting
-        self._straight = Straight(stream, session, host, *parts, self.over, on_event, tap)
-        self._work = self._straight.work
-        self._gathering = Gathering(self._work, session, self._wakes.work, self.over, self._limits)
 
     @property
     def proof(self) -> TransportProof:
@@ -129,17 +112,17 @@ class Driver:
     async def _run(self) -> Outcome:
         self.session.start(self.now_ns)
         self._after()
-        loops = (self._receive(), self._send(), self._perform(), self._commit(), self._watch_time())
+        loops = (self._receive(), self._send())
         tasks = [asyncio.create_task(self._guarded(loop)) for loop in loops]
         try:
             await self.over.wait()
             await self._turns.ended()
-            await self._settle(sending=tasks[1], performing=tasks[2])
+            await self._settle(sending=tasks[1])
         finally:
-            await self._cancel(tasks)
+            await self._cancel([*tasks, *self._jobs])
             self._stream.abort()  # closed already, unless this was cancelled
-            self._waiting.tell(0)
-            self._waiting.tell_held(0)
+            self._backlog.tell(0)
+            self._backlog.tell_held(0)
         if self._failure is not None:
             raise self._failure
         detail = self._cut_because or "by our own side"
@@ -148,7 +131,7 @@ class Driver:
     @property
     def held_bytes(self) -> int:
         """About what this link keeps in memory: what waits both ways, and claims that are not ours as well."""
-        return self._waiting.held
+        return self._backlog.held
 
     @property
     def rests_s(self) -> float:
@@ -163,16 +146,16 @@ class Driver:
     def cut(self, why: str = "") -> None:
         """End now, wherever the exchange stands."""
         self._cut_because = why
-        self.over.set()
+        self._end()
         self._stream.abort()
         self._after()
 
     def tend(self) -> None:
         """Look now and then whether the peer has gone while it is not read from."""
-        if self._leftovers.are_unread_for_long(holds_records=self.session.machine.expects_records):
+        if self._hangup.are_unread_for_long(holds_records=self.session.machine.expects_records):
             self._after()
 
-    async def _settle(self, sending: asyncio.Task[None], performing: asyncio.Task[None]) -> None:
+    async def _settle(self, sending: asyncio.Task[None]) -> None:
         """A finished exchange flushes and closes; an aborted one closes without further bytes (050-ERR-20)."""
         outcome = self.session.outcome
         self._calls.cancel_evaluation()  # of no use to anybody any more
@@ -182,14 +165,19 @@ class Driver:
             await asyncio.wait([sending], timeout=self._limits.flush_timeout_s)
             await self._stream.close()
         # The cursor that saves the next exchange its listing, and the last events, are still to be kept and told.
-        await asyncio.wait([performing], timeout=self._limits.flush_timeout_s)
+        self._after()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.flush_timeout_s):
+                while self._failure is None and (self.link.requests or self.link.is_held_up):
+                    self._moved.clear()
+                    await self._moved.wait()
 
-    async def _cancel(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        running: list[asyncio.Task[Any]] = [*tasks, *([self._service] if self._service else []), *self._judging.drop()]
+    async def _cancel(self, tasks: list[asyncio.Task[None]]) -> None:
+        self._timer.close()
         self._calls.cancel()
-        for task in running:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self.host.close()
         self.session.close()
 
@@ -200,15 +188,24 @@ class Driver:
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - re-raised by `run`, which is waiting for it
-            self._failure = self._failure or error
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+        self._end()
+        self._after()
+
+    def _end(self) -> None:
+        """Nothing is begun any more but what has to be kept and told."""
+        if not self.over.is_set():
             self.over.set()
-            self._after()
+            self.link.end()
 
     # --- the loops ---------------------------------------------------------------------------------------------
 
     async def _receive(self) -> None:
         while not self.over.is_set():
-            await self._waiting.wait_for_room()
+            await self._backlog.wait_for_room()
             data = await self._stream.receive()
             if self.over.is_set():
                 return
@@ -221,7 +218,7 @@ class Driver:
                 await self._take(piece)
                 if self.over.is_set():
                     return
-                if self._leftovers.are_given_up(len(piece), holds_records=is_bulk):
+                if self._hangup.are_given_up(len(piece), holds_records=is_bulk):
                     self._after()
                     return
             self._is_taking = False
@@ -237,22 +234,28 @@ class Driver:
         await self._afford()
 
     async def _afford(self) -> None:
-        if why := await self._paying.afford():
-            self.cut(why)
+        """Wait until no account is overdrawn; a link that would have to wait for too long is cut."""
+        while not self.over.is_set() and (debt := self._account.debt()) is not None:
+            if self._account.is_too_deep(debt):
+                self.cut(f"used more {debt.account} than a link may")
+                return
+            self._account.waits += 1
+            await set_within(self.over, debt.wait_s)
 
     def _give(self, data: bytes) -> None:
         if not self.over.is_set():
             self.session.receive_data(data, self.now_ns)
-            self._paying.charge("bytes", len(data))
-            self._straight.foresee()
-            self._after_turn()
+            self._account.charge("bytes", len(data))
+            if listed := self.session.machine.listed_so_far:
+                self.host.expect(listed)
+            self._step()
 
     def _go_on(self) -> None:
         """Read on after the others had their turn, at the peer's cost."""
         self._is_going_on = False
         if not self.over.is_set() and self.session.is_behind:
             self.session.go_on(self.now_ns)
-            self._after_turn()
+            self._step()
 
     async def _give_up(self) -> None:
         """The peer says no more: what it left is worked off if that takes a moment, but no evaluation goes on for it.
@@ -262,7 +265,7 @@ class Driver:
             before = self.session.blocks_in
             await set_within(self.over, self._limits.leftover_s)
             moments = moments - 1 if self.session.blocks_in != before else 0
-            if moments <= 0 and not self._waiting.storing_bytes and not self.over.is_set():
+            if moments <= 0 and not self.link.storing_bytes and not self.over.is_set():
                 self.session.lose(self.now_ns)
                 self._after()
                 return
@@ -270,19 +273,33 @@ class Driver:
     async def _send(self) -> None:
         """Write what the session has; once the exchange is over, return when nothing is left."""
         while True:
-            self._wakes.send.clear()
-            self._straight.is_sending = True
-            written = await self._writing.flush(self._room.set)
+            self._to_send.clear()
+            self._is_sending = True
+            written = await self._writing.flush(self._sent)
             if written is Written.LOST:
                 self._lose()
             elif written is Written.STUCK:
                 self.cut(written.value)
             if written is not Written.ALL:
                 return
-            self._straight.is_sending = False
+            self._is_sending = False
             if self.over.is_set():
                 return
-            await self._wakes.send.wait()
+            await self._to_send.wait()
+
+    def _sent(self) -> None:
+        self._room.set()
+        self._step_soon()
+
+    def _put(self) -> None:
+        """Hand over what the session has to say, or the beginning of it, if the stream holds nothing back: to wake the
+        loop that writes costs more than the write."""
+        stream = None if self._is_sending or self.over.is_set() else self._prompt
+        if stream is not None and self.session.has_data and stream.is_prompt:
+            data = self.session.data_to_send()
+            if self._tap is not None:
+                self._tap.sent(data)
+            stream.put(data)
 
     def _lose(self) -> None:
         """The peer takes no bytes any more: for the exchange that is the end of the stream (060-DISC-01), once what
@@ -295,111 +312,82 @@ class Driver:
         self.session.receive_eof(self.now_ns)
         self._after()
 
-    async def _watch_time(self) -> None:
-        while not self.over.is_set():
-            if await self._wakes.is_due():
+    def _time_came(self) -> None:
+        self._turns.do(partial(self._safely, self._handle_timer))
+
+    def _handle_timer(self) -> None:
+        if not self.over.is_set():
+            due = self.session.next_timer
+            if due is not None and due <= self.now_ns:
                 self.session.handle_timer(self.now_ns)
-                self._after()
+            self._step()
 
-    async def _perform(self) -> None:
-        """Everything but sending listings and records and committing, one request after the other."""
-        while True:
-            self._wakes.work.clear()
-            while self._work:
-                await self._turns.done(self._after_turn)
-                if self._work and not self._straight.may_go_on:
-                    self._straight.is_held_up = True
-                    request = self._work.popleft()
-                    if not self.over.is_set() or isinstance(request, asked.Report | asked.KeepClaims):
-                        await self._perform_one(request)
-                    self._straight.is_held_up = False
-            if self.over.is_set():
-                return
-            await self._wakes.work.wait()
+    # --- steps and jobs ----------------------------------------------------------------------------------------
 
-    async def _perform_one(self, request: Request) -> None:
-        match request:
-            case ReceivedRecords():
-                await self._judging.begin(await self._gathering.batch(request))
-            case CheckResource(resource):
-                await self._check(resource)
-            case asked.SendListing():
-                self._start_service(self._outgoing.list(request))
-            case asked.SendRecords():
-                self._start_service(self._outgoing.serve(request))
-            case asked.Report(event):
-                await self._report(event)
-            case _:
-                is_long = isinstance(request, asked.PreparePolicy | asked.Evaluate)
-                if is_long:
-                    await self._afford()  # what was sent ahead waits as well
-                call = self._calls.evaluate if is_long else self._calls.call
-                answer = await call(partial(perform, self.host, request))
-                if answer is not None and answer is not NOT_NOW:
-                    await self._answer_in_turn(answer)
+    def _step(self) -> None:
+        """Part of a turn: step the link, have its jobs begun, send what came of it."""
+        for job in self.link.step(self.now_ns):
+            task = asyncio.create_task(self._guarded(self._do(job)))
+            self._jobs.add(task)
+            task.add_done_callback(self._jobs.discard)
+        self._put()
+        self._after()
 
-    async def _check(self, resource: Resource) -> None:
-        """Rules of the peer: short ones where they are, in a turn, for a thread would take longer to be woken."""
-        look = partial(checked, resource, self.session.terms.engine_limits)
-        found = None if len(resource.text) <= SHORT_TEXT else await self._calls.in_thread(look)
-        await self._turns.done(lambda: self._note_checked(look() if found is None else found))
+    def _step_soon(self) -> None:
+        """A turn of its own, if a step would bring anything."""
+        if self.link.can_step and not self._is_step_due:
+            self._is_step_due = True
+            self._turns.do(self._step_due)
 
-    async def _report(self, event: Event) -> None:
-        self._straight.tell(event)
-        if isinstance(event, FixedPoint) and self.session.terms.is_open:
-            with contextlib.suppress(Cancelled):  # the link has ended
-                await self._calls.evaluate(self.host.rest)
+    def _step_due(self) -> None:
+        self._is_step_due = False
+        self._safely(self._step)
 
-    async def _commit(self) -> None:
-        while True:
-            for answer in await self._judging.commit_next():
-                await self._answer_in_turn(answer)
-                if self._on_stored is not None and isinstance(answer, given.RecordsStored):
-                    self._on_stored()
-
-    def _start_service(self, service: Coroutine[Any, Any, given.LocalInput]) -> None:
-        self._service = asyncio.create_task(self._guarded(self._serviced(service)))
-
-    async def _serviced(self, service: Coroutine[Any, Any, given.LocalInput]) -> None:
-        """What goes out while the peer's items come in; a store that fails ends the exchange, not the node."""
+    def _safely(self, work: Callable[[], None]) -> None:
+        """In a turn that nobody waits for."""
         try:
-            await self._answer_in_turn(await service)
-        except LaceError as error:
-            await self._answer_in_turn(given.LocalFailed(str(error), limit_of(error)))
+            work()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(error)
 
-    # --- small moves -------------------------------------------------------------------------------------------
+    async def _do(self, job: LinkJob) -> None:
+        if job.place is JobPlace.EVALUATION:
+            await self._afford()  # what was sent ahead waits as well
+            found = await self._calls.evaluate(job.work) if not self.over.is_set() else None
+        else:
+            found = await self._calls.call(job.work, self._judges if job.place is JobPlace.JUDGE else None)
+        # What an answer leads to may take a while: blocks that waited for it are read.
+        await self._turns.done(partial(self._done, job, found))
 
-    async def _answer_in_turn(self, answer: given.LocalInput) -> None:
-        """What an answer leads to may take a while: blocks that waited for it are read."""
-        await self._turns.done(partial(self._answer_and_go_on, answer))
-
-    def _answer_and_go_on(self, answer: given.LocalInput) -> None:
-        self.session.answer(answer, self.now_ns)
-        self._after_turn()
+    def _done(self, job: LinkJob, found: Any) -> None:
+        job.done(found, self.now_ns)
+        self._step()
 
     def _answer(self, answer: given.LocalInput) -> None:
         self.session.answer(answer, self.now_ns)
         self._after()
 
-    def _note_checked(self, found: CheckedResource) -> None:
-        self.session.resource_checked(found, self.now_ns)
-        self._after()
-
-    def _after_turn(self) -> None:
-        """The same in a turn, which goes on with what is next as long as nothing has to wait for that."""
-        self._straight.go(self.now_ns)
-        self._after()
-
     def _after(self) -> None:
-        """What a call into the session brought: work, bytes, another timer, the end."""
-        self._paying.charge_blocks()
-        self._straight.collect()
+        """What a call into the session brought: requests, bytes, another timer, the end."""
+        self._account.charge_blocks()
+        self.link.collect()
+        if self.session.outcome is not None:
+            self._end()
         if not self.session.machine.is_resting:
             self._rested_at_ns = None
         elif self._rested_at_ns is None:
             self._rested_at_ns = self.now_ns
         if self.session.is_behind and not self._is_going_on:
             self._is_going_on = True
-            self._turns.do(self._go_on)
-        self._wakes.after(has_work=bool(self._work) or self._gathering.is_waiting, is_over=self.over.is_set())
+            self._turns.do(partial(self._safely, self._go_on))
+        self._step_soon()
+        self._moved.set()
+        if self.session.has_data or self.over.is_set():
+            self._to_send.set()
+        if not self.over.is_set():
+            self._timer.look()
         self._room.set()
+
+
+def _next_timer(link: LinkStepper) -> int | None:
+    return link.next_timer

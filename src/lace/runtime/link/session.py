@@ -14,9 +14,10 @@ from typing import assert_never, cast
 
 from lace.errors import InvalidStream, LaceError, LocalProtocolError
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
+from lace.iltp.packed import encode_packed
 from lace.iltp.reader import FACT_ITEM_BYTES, StreamReader
 from lace.iltp.resources import ResourceBook, ResourceKind, fault_of
-from lace.iltp.writer import encode_preface, encode_resource
+from lace.iltp.writer import encode_blank, encode_facts, encode_preface, encode_records, encode_resource
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import Advertisement, canonical_listing
@@ -24,15 +25,17 @@ from lace.interlace.machine import InterlaceMachine
 from lace.interlace.result import InterlaceResult
 from lace.interlace.setup.terms import MachineConfig
 from lace.interlace.vocabulary import EXCHANGE_OPERAND
-from lace.limits import MIB, EngineLimits, RecordLimits
+from lace.limits import MIB, EngineLimits, RecordLimits, StreamLimits
 from lace.notation.fact import Fact
 from lace.notation.identifiers import LacegramId
 from lace.policy.operand import Module
-from lace.runtime.link.unsent import Unsent
 from lace.values import dataclass
 
 _FACTS_AT_ONCE = 32 * 1024  # bytes of fact lines that are read before others have their turn
 _BLOCKS_AT_ONCE = 64  # the same of blocks
+_WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
+_FACTS_CHUNK = 5000
+_BLANK = encode_blank()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,89 @@ class Outcome:
 Request = asked.HostEffect | asked.SendListing | asked.SendRecords | ReceivedRecords | CheckResource | asked.Report
 
 
+class Outbox:
+    """What one side has to say and nobody has taken yet: bytes, and facts that become bytes when they are taken.
+
+    What waits is counted, records by their bytes, blocks by their ends, facts by their number, so that a peer who does
+    not read can be charged for it.
+    """
+
+    def __init__(self, limits: StreamLimits) -> None:
+        self._limits = limits
+        self._waiting: deque[bytes | Iterator[bytes]] = deque()
+        self.taken = 0  # bytes, in all
+        self.bytes = 0  # of records and listings
+        self.blocks = 0  # ended: a peer that reads lets few of them pile up
+        self.facts = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def put(self, data: bytes) -> None:
+        """Something short that is not counted."""
+        self._waiting.append(data)
+
+    def put_facts(self, facts: Sequence[Fact], *, packs: bool) -> None:
+        """A block of facts, or a part of one."""
+        self.facts += len(facts)
+        self._waiting.append(self._fact_pieces(facts, packs=packs))
+
+    def put_lines(self, data: bytes, *, packs: bool) -> None:
+        """Fact lines that are written already."""
+        pieces = list(encode_packed(data)) if packs else [data]
+        self._waiting.extend(pieces)
+        self.bytes += sum(map(len, pieces))
+
+    def put_records(self, stored: Sequence[bytes]) -> None:
+        """Records, short ones joined to pieces of a sensible size."""
+        pieces = encode_records(stored)
+        sizes = list(map(len, pieces))
+        size = sum(sizes)
+        self.bytes += size
+        if max(sizes, default=0) > _WRITE_BYTES:  # a long one is not copied to be joined to others
+            self._waiting.extend(pieces)
+            return
+        count = max(1, len(pieces) * _WRITE_BYTES // max(1, size))  # of records to a write, if they are alike
+        self._waiting.extend([b"".join(pieces[at : at + count]) for at in range(0, len(pieces), count)])
+
+    def end_block(self) -> None:
+        """The blank line behind a block."""
+        self._waiting.append(_BLANK)
+        self.blocks += 1
+
+    def take(self) -> bytes:
+        """The next bytes; empty if there are none now."""
+        pieces: list[bytes] = []
+        size = 0
+        while self._waiting and size < _WRITE_BYTES:
+            head = self._waiting[0]
+            piece = head if isinstance(head, bytes) else next(head, b"")
+            if isinstance(head, bytes) or not piece:
+                self._waiting.popleft()
+            if head == _BLANK:
+                self.blocks -= 1
+            pieces.append(piece)
+            size += len(piece)
+        self.taken += size
+        self.bytes = max(0, self.bytes - size)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def clear(self) -> None:
+        """Nothing of it is said any more."""
+        self._waiting.clear()
+        self.bytes = self.blocks = self.facts = 0
+
+    def _fact_pieces(self, facts: Sequence[Fact], *, packs: bool) -> Iterator[bytes]:
+        for start in range(0, len(facts), _FACTS_CHUNK):
+            chunk = facts[start : start + _FACTS_CHUNK]
+            self.facts -= len(chunk)
+            lines = encode_facts(chunk, self._limits)
+            if packs:
+                yield from encode_packed(lines)
+            else:
+                yield lines
+
+
 class Session:
     """A machine that speaks ILTP."""
 
@@ -121,7 +207,7 @@ class Session:
         block_bytes = terms.limits.max_fact_block_size + MIB
         self._reader = StreamReader(terms.stream_limits, _framing(terms.record_limits), max_block_bytes=block_bytes)
         self._reader.record_gate = self._admit_record
-        self.unsent = Unsent(terms.stream_limits)
+        self.outbox = Outbox(terms.stream_limits)
         self._requests: list[Request] = []
         self._arrived: Sequence[tuple[str, bytes]] = ()  # what the machine is being told of
         self._resources = ResourceBook()
@@ -139,7 +225,7 @@ class Session:
 
     def start(self, now_ns: int) -> None:
         """Our preface and setup; they wait for nobody (060-PREF-10)."""
-        self.unsent.put(encode_preface())
+        self.outbox.put(encode_preface())
         self._carry_out(self.machine.start(now_ns))
 
     def receive_data(self, data: bytes, now_ns: int) -> None:
@@ -188,17 +274,17 @@ class Session:
 
     def put_records(self, stored: Sequence[bytes]) -> None:
         """Write records of a SendRecords request."""
-        self.unsent.put_records(stored)
+        self.outbox.put_records(stored)
 
     def put_listing(self, advertisements: Sequence[Advertisement], source: str) -> None:
         """Write advertisement records of a SendListing request."""
         data = canonical_listing(advertisements, source, self.terms.max_line_bytes)
-        self.unsent.put_lines(data, packs=self.machine.packs)
+        self.outbox.put_lines(data, packs=self.machine.packs)
 
     def close(self) -> None:
         """Nothing more comes in or goes out: let go of what waits, and of the reader that asks this session."""
         self._reader.record_gate = None
-        self.unsent.clear()
+        self.outbox.clear()
         self._arrived = ()
         self._items.clear()
 
@@ -206,17 +292,17 @@ class Session:
 
     def data_to_send(self) -> bytes:
         """The next bytes for the peer, in pieces of a sensible size; empty if there are none now."""
-        return self.unsent.take()
+        return self.outbox.take()
 
     @property
     def bytes_out(self) -> int:
         """Bytes that were taken for the peer."""
-        return self.unsent.taken
+        return self.outbox.taken
 
     @property
     def has_data(self) -> bool:
         """Whether there may be bytes for the peer."""
-        return bool(self.unsent)
+        return bool(self.outbox)
 
     def requests(self) -> list[Request]:
         """What is to be done now, in order."""
@@ -343,11 +429,11 @@ class Session:
             ):
                 self._requests.append(effect)
             case asked.SendFacts(facts):
-                self.unsent.put_facts(facts, packs=self.machine.packs)
+                self.outbox.put_facts(facts, packs=self.machine.packs)
             case asked.SendResource(identifier, kind, text):
-                self.unsent.put(encode_resource(identifier, kind, text, self.terms.stream_limits))
+                self.outbox.put(encode_resource(identifier, kind, text, self.terms.stream_limits))
             case asked.EndBlock():
-                self.unsent.end_block()
+                self.outbox.end_block()
             case asked.SendChanges():
                 raise LocalProtocolError("changes travel only between two sides in one process")
             case asked.StoreRecords(hashes):
@@ -355,7 +441,7 @@ class Session:
             case asked.Finish(result):
                 self.outcome = Outcome(result)
             case asked.Abort(reason, detail, result):
-                self.unsent.clear()  # 050-ERR-20: no further bytes
+                self.outbox.clear()  # 050-ERR-20: no further bytes
                 self._arrived = ()
                 self.outcome = Outcome(result, abort=reason.value, detail=detail)
             case _:

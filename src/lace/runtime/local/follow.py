@@ -19,9 +19,9 @@ from lace.interlace.result import InterlaceResult
 from lace.interlace.setup.terms import Rules
 from lace.limits import SECOND_NS
 from lace.runtime.clock import SystemClock
-from lace.runtime.link.wakes import setter
 from lace.runtime.local.local import ExchangeAborted, LocalExchange
 from lace.runtime.local.party import Party
+from lace.runtime.loopevents import setter
 from lace.store.base import StoreCursor
 
 POLL_S = 0.1  # how soon a commit of another process is noticed

@@ -30,7 +30,7 @@ from lace.runtime.host.receipts import publish_receipts
 from lace.runtime.local.fixedpoint import LastFixedPoint
 from lace.runtime.local.party import Party
 from lace.runtime.local.preview import PreviewHost
-from lace.runtime.node.bounds import Service
+from lace.runtime.node.bounds import Fitting
 from lace.runtime.node.workers import Workers
 from lace.workers.collector import seldom_collecting
 
@@ -236,7 +236,7 @@ class LocalExchange:
 
     def _serve(self, side: _Side, peer: _Side, effect: asked.SendRecords) -> Iterator[bool]:
         """Load and hand over, a batch at a step, so that few records are in memory (050-ENG-03)."""
-        service = Service(effect)
+        service = Fitting(effect)
         try:
             for batch in side.host.load(effect, Call()):
                 if peer.is_over:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from lace.interlace.effects import SendRecords
-from lace.limits import MIB
+from lace.limits import KIB, MIB
 from lace.values import dataclass
 
 MANY_CLAIMS = 1024  # that take a turn of their own to look through
@@ -29,6 +29,10 @@ class DriveLimits:
     leftover_s: float = 0.4  # how long is worked for a peer that has hung up; twice that if it helps
     send_timeout_s: float = 120.0  # who takes none of what was written for so long is cut
     max_unsent_blocks: int = 16  # of ours; a peer in lockstep leaves fewer, one that runs ahead is not read from
+    steps_a_turn: int = 16  # requests that are carried out before other links have their turn
+    short_rules_bytes: int = 256  # of a peer that are read in a turn: a millisecond, and those of most peers
+    one_job_records: int = 16  # up to so many, and
+    one_job_bytes: int = 64 * KIB  # so long, records are judged and committed by one thread
     verify_slices: int = 2  # threads that verify one batch, and batches judged at a time
 
 
@@ -48,7 +52,7 @@ class Budget:
             self.freed.set()
 
 
-class Service:
+class Fitting:
     """Which of the requested records fit into one transfer phase."""
 
     def __init__(self, request: SendRecords) -> None:

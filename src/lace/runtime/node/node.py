@@ -29,14 +29,14 @@ from lace.runtime.host.hosting import Hosting, MakeHost
 from lace.runtime.host.quotas import Quotas, horizon_after
 from lace.runtime.link.drive import Driver
 from lace.runtime.link.session import Outcome, Session
-from lace.runtime.link.wakes import set_within
+from lace.runtime.loopevents import set_within
 from lace.runtime.node.admission import Admission, PeerKind, Standing
 from lace.runtime.node.bounds import Budget, DriveLimits
-from lace.runtime.node.crew import Crew
 from lace.runtime.node.hookcalls import drop
 from lace.runtime.node.links import CurrentTerms, Hooks, LinkInfo, LinkTerms, NodeLimits, OpenLink, link_of
 from lace.runtime.node.metering import AccountBook, LinkRates
 from lace.runtime.node.metrics import LinkRow, Metrics
+from lace.runtime.node.pools import NodePools
 from lace.runtime.node.pulse import Pulse
 from lace.runtime.node.reports import Reports
 from lace.runtime.node.spreading import Spreading
@@ -92,12 +92,12 @@ class Node:
         self._drive_limits = drive_limits or DriveLimits()
         self._reports = Reports(self.metrics, hooks or Hooks(), self._time, self._retry_after_s)
         self._transport = replace(transport, hears=self._reports, proofs=transport.proofs or _proofs(store, transport))
-        self._crew = Crew(store, self._limits, self._drive_limits.verify_slices, guest_limits)
-        self._crew.turns.on_work = self.pulse.wake
+        self._pools = NodePools(store, self._limits, self._drive_limits.verify_slices, guest_limits)
+        self._pools.turns.on_work = self.pulse.wake
         self._policies = PolicyBook(keeps_sets=True)
         self._hosting = Hosting(
             store=store,
-            crew=self._crew,
+            pools=self._pools,
             reports=self._reports,
             policies=self._policies,
             cursors=CursorBook(store, clock.tai, self._limits.cursors),
@@ -107,7 +107,7 @@ class Node:
             is_here=transport.is_here,
             horizon=horizon_after(clock.tai, horizon_s) if horizon_s is not None else None,
         )
-        self._spreading = Spreading(self._crew.evaluators, self._spawn)
+        self._spreading = Spreading(self._pools.evaluators, self._spawn)
         self._rules: Rules | None = None  # of all links that have no terms of their own, once they were changed
         self._rule_changes = 0
         self._standard = standard  # announce no capability (P33)
@@ -131,7 +131,7 @@ class Node:
         listener = await listen(address, self._transport)
         self._listeners.append(listener)
         self._spawn(self._accept(listener, terms))
-        self._spawn(self._crew.load_engine())
+        self._spawn(self._pools.load_engine())
         return listener.address
 
     async def exchange(
@@ -452,9 +452,9 @@ class Node:
             Session(config),
             self._hosting.host(config.terms, stream.proof, info, is_known, account),
             self._clock,
-            self._crew.threads.of(account),
-            judges=self._crew.judges,
-            evaluators=self._crew.evaluators,
+            self._pools.threads.of(account),
+            judges=self._pools.judges,
+            evaluators=self._pools.evaluators,
             limits=self._drive_limits,
             budget=self._budget,
             strangers=None if is_known else self._strangers[stream.proof.peer is None],
@@ -465,7 +465,7 @@ class Node:
             peer_account=self._accounts.of(account, rates, self._now_ns),
             accounts_time=self._time,
             on_limited=lambda debt: self._reports.in_debt(info, debt),
-            turns=self._crew.turns.of(account),
+            turns=self._pools.turns.of(account),
         )
 
     def _rates_for(self, proof: TransportProof, dialled: bool) -> LinkRates:
@@ -500,7 +500,7 @@ class Node:
         def spread() -> None:
             self._spreading.tell([found.driver for found in self._links.values()])
 
-        return self._watch.run(self._stopping, self._crew.in_thread, spread)
+        return self._watch.run(self._stopping, self._pools.in_thread, spread)
 
     @property
     def outdated(self) -> asyncio.Event:
@@ -512,7 +512,7 @@ class Node:
     @property
     def has_workers(self) -> bool:
         """Whether worker processes judge what arrives."""
-        return self._crew.workers.is_ready
+        return self._pools.workers.is_ready
 
     @property
     def stopping(self) -> asyncio.Event:
@@ -543,7 +543,7 @@ class Node:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=max(0.1, last - loop.time()))
-        return await self._crew.end(self._policies.keep, last)
+        return await self._pools.end(self._policies.keep, last)
 
     async def _wait_for_links(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import field
 
-from lace.runtime.link.wakes import set_within
+from lace.runtime.loopevents import set_within
 from lace.values import dataclass
 
 INTERVAL_S = 0.025  # of an idle loop, which more beats would cost more

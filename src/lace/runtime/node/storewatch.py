@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from lace.errors import LaceError, StoreReplaced
-from lace.runtime.link.wakes import set_within, setter
+from lace.runtime.loopevents import set_within, setter
 from lace.store.base import RecordStore, StoreCursor
 
 Look = Callable[[Callable[[], StoreCursor]], Awaitable[StoreCursor]]

@@ -14,29 +14,25 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import itemgetter
 
-from lace.datalog.engine import RowSource, evaluate
-from lace.datalog.language.syntax import Atom, Predicate, Variable
-from lace.datalog.meter import Meter
+from lace.datalog.engine import PreparedProgram, RowSource
+from lace.datalog.language.syntax import Predicate
 from lace.datalog.source import FactSource
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, DATA_LENGTH, FIELD, HAVE, RECORD_LINK, TYPE
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.host import Call
-from lace.limits import EngineLimits
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash, is_record_hash
-from lace.policy.lower import LoweredPolicy
 from lace.records.frame import blob_length
 from lace.records.manifest import CHUNK_LINK
 from lace.records.validate import reread
-from lace.runtime.rules.fewfacts import FewFacts
 from lace.runtime.rules.partlinks import part_links
+from lace.runtime.rules.policy import LinkPolicy
 from lace.store.base import Changes, RecordStore, StoreCursor
+from lace.thresholds import RuleThresholds
 from lace.values import dataclass
 
-_MOST_FOLLOWED = 50_000  # records that came, above which the columns of the whole store are as near
 _HEAD_BYTES = 1_024  # of a Blob, beyond all that stands before its data
-_MOST_READ = 1_000  # stored records that claims speak of, which are read one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +47,17 @@ class Moved:
 class ByRecord:
     """The two questions, asked of a few records."""
 
-    def __init__(self, store: RecordStore, policy: LoweredPolicy, limits: EngineLimits) -> None:
+    def __init__(self, store: RecordStore, policy: LinkPolicy, thresholds: RuleThresholds) -> None:
         self._store = store
-        self._policy = policy
-        self._limits = limits
-        self._few = FewFacts(policy, limits)
+        self._policy = policy.lowered
+        self._thresholds = thresholds
+        self._prepared = PreparedProgram(
+            policy.lowered.program,
+            policy.lowered.goals,
+            policy.limits,
+            guests=policy.lowered.guests,
+            thresholds=thresholds.prepared,
+        )
         self._links = part_links(store)
 
     def follow(self, since: StoreCursor, runtime: Collection[Fact], call: Call) -> Moved | None:
@@ -63,7 +65,7 @@ class ByRecord:
         now = self._store.cursor()
         if now == since:
             return Moved((), (), since)
-        if now.record - since.record > _MOST_FOLLOWED:
+        if now.record - since.record > self._thresholds.max_followed_records:
             return None
         changes = self._store.changes(since)
         if changes is None or not self._links.follow():
@@ -80,7 +82,7 @@ class ByRecord:
         touched = links.below(added) | links.below(gone) | {RecordHash(part) for part in gone if is_record_hash(part)}
         stored = self._store.present(sorted(touched - added))
         context = links.above((*added, *stored)) - added - stored
-        if len(stored) + len(context) > _MOST_READ:
+        if len(stored) + len(context) > self._thresholds.max_read_records:
             return None
         sources: list[FactSource] = [changes.added]
         if stored or context:
@@ -95,21 +97,21 @@ class ByRecord:
         """What could be requested of a peer that makes these claims; None if too many are of records that we hold."""
         is_empty = self._store.cursor() == StoreCursor()  # a first copy: looking up every claim would find nothing
         held = set() if is_empty else self._store.present([RecordHash(claim.hash) for claim in claims])
-        if len(held) > _MOST_READ or not (is_empty or self._links.follow()):
+        if len(held) > self._thresholds.max_read_records or not (is_empty or self._links.follow()):
             return None
         context = held if is_empty else held | self._links.above(claim.hash for claim in claims)
-        if len(context) > 2 * _MOST_READ:
+        if len(context) > 2 * self._thresholds.max_read_records:
             return None
         sources = [RowSource(self._facts_of(context)), claimed(claims, source)]
         return self._asked(self._policy.requestable, sources, runtime, call)
 
     def get_ready(self, runtime: Collection[Fact]) -> None:
         """From here on few records are likely to come at a time."""
-        self._few.get_ready(runtime)
+        self._prepared.get_ready(runtime)
 
     def close(self) -> None:
         """Let go of what is kept to look at few records."""
-        self._few.close()
+        self._prepared.close()
 
     def _facts_of(self, records: Iterable[RecordHash]) -> Iterator[Fact]:
         for record in records:
@@ -121,14 +123,9 @@ class ByRecord:
     def _asked(
         self, goal: Predicate, sources: Sequence[FactSource], runtime: Collection[Fact], call: Call
     ) -> list[str]:
-        few = self._few.ask(goal, sources, runtime, call)
-        if few is not None:
-            return few
-        meter = Meter(self._limits, interrupt=lambda: call.is_cancelled, guests=self._policy.guests)
-        asked = Atom(goal, (Variable("P"),))
-        result = evaluate(self._policy.program, sources, extra=runtime, goals=[asked], limits=self._limits, meter=meter)
-        call.charge(rows=meter.rows)
-        return result.text_columns(goal)[0]
+        found = self._prepared.ask(goal, sources, runtime, lambda: call.is_cancelled)
+        call.charge(rows=found.rows)
+        return found.values
 
 
 def _facts_of_blob(record: RecordHash, head: bytes | None) -> Iterator[Fact]:

@@ -1,8 +1,9 @@
-"""A lowered policy over a store that changes: from plan, snapshot, runtime and advertisement facts to what may be sent
-and requested (040, 050), by the embedded engine.
+"""One policy over a store that changes (040, 050): from a snapshot, runtime facts and claims to what may be sent and
+requested, by the embedded engine.
 
-Rule: an evaluation sees one explicit snapshot (050-SEND-03) and answers with changes since the one before. Small
-changes are followed incrementally; large ones are worth evaluating anew, and the answer is the same.
+Rule: an evaluation sees one explicit snapshot (050-SEND-03) and answers with what changed since the one before. How it
+follows the store is a row of MOVES: small changes are followed, after large ones everything is evaluated, and the
+answer is the same.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
+from enum import Enum, auto
 from typing import Protocol
 
 from lace.datalog.engine import Materialized, evaluate, materialize
@@ -17,7 +19,6 @@ from lace.datalog.language.syntax import Atom, Variable
 from lace.datalog.meter import Meter
 from lace.datalog.source import ColumnSource, all_facts
 from lace.differences.ids import Ids, ids_of_lines, ids_of_texts
-from lace.errors import LocalProtocolError
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, HAVE
 from lace.interlace.claims.advertisement import (
@@ -28,25 +29,17 @@ from lace.interlace.claims.advertisement import (
     canonical_fields,
 )
 from lace.interlace.claims.partitions import ClaimChanges
-from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.hello import NO_FIELDS
-from lace.interlace.setup.terms import Terms
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
-from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
-from lace.policy.recordwise import looks_at_one_record
 from lace.records.validate import reread
 from lace.runtime.rules.byrecord import ByRecord, claimed
-from lace.runtime.rules.feeding import ClaimBook, feeding_of
+from lace.runtime.rules.feeding import ClaimBook
+from lace.runtime.rules.policy import LinkPolicy
 from lace.store.base import RecordStore, StoreCursor
+from lace.thresholds import RuleThresholds
 from lace.values import dataclass
-
-# Facts of one change above which evaluating anew is cheaper than following.
-MAX_FOLLOWED_FACTS = 1_000
-FEW_RECORDS = 16  # up to so many are evaluated by the thread that stored them
-_BULK_RECORDS = 64  # records above which fields are read from the columns instead of from each record
 
 Records = dict[str, None]
 """A set that keeps its order: sorting what is nearly sorted, and reading texts in the order they were made, is fast."""
@@ -89,57 +82,124 @@ def _without(records: Records, others: Records) -> Records:
     return {record: None for record in records if record not in others} if others else records
 
 
+class Work(Enum):
+    """What a turn is taken for."""
+
+    EVALUATION = auto()  # of our own rules
+    RULES = auto()  # that a peer wrote: reading, planning and trying them
+    CLAIMS = auto()  # of a peer, where there are many
+
+
 class Evaluator(Protocol):
     """What evaluates one policy over a store."""
 
     store: RecordStore
+    policy: LinkPolicy
 
     @property
-    def lowered(self) -> LoweredPolicy: ...
+    def cursor(self) -> StoreCursor:
+        """The moment of the store that was last evaluated."""
+
     @property
-    def cursor(self) -> StoreCursor: ...
-    @property
-    def requestable(self) -> Collection[str]: ...
-    def prepare(self, wanted: PreparePolicy, call: Call | None = None) -> None: ...
-    def forget_sets(self) -> None: ...
-    def resume(self, at: StoreCursor) -> bool: ...
-    def start_over(self) -> None: ...
-    def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta: ...
-    def follow_shortly(self, facts: RuntimeFacts, call: Call) -> Delta | None: ...
-    def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]: ...
-    def requestable_freely(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None: ...
-    def beside(self, call: Call) -> AbstractContextManager[None]: ...
-    def turn(self, call: Call) -> AbstractContextManager[None]: ...
-    def looking_through(self, call: Call) -> AbstractContextManager[None]: ...
-    def advertise(self, records: Records) -> list[Advertisement]: ...
-    def get_ready(self) -> None: ...
-    def close(self) -> None: ...
+    def requestable(self) -> Collection[str]:
+        """What may be requested and is not there, no matter which peer claims to have it."""
+
+    def resume(self, at: StoreCursor) -> bool:
+        """Whether changes can be followed from a moment at which the caller knows what may be sent."""
+
+    def start_over(self) -> None:
+        """A call was broken off in the middle: the next one evaluates everything."""
+
+    def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta:
+        """What changed in the two sets, over the store's newest snapshot.
+
+        A call that may not wait follows a few new records, if each is looked at by itself; else NotNow."""
+
+    def requestable_with(
+        self, claims: Sequence[Advertisement], source: str, call: Call, *, is_alone: bool
+    ) -> list[str] | None:
+        """What could be requested of a peer that makes these claims; nothing of them is kept.
+
+        None if the question has to be asked again by a caller that is alone with the evaluator."""
+
+    def turn(self, call: Call, work: Work) -> AbstractContextManager[None]:
+        """A turn beside other links, for work that has to wait for one; callers take it before they lock anything."""
+
+    def advertise(self, records: Records) -> list[Advertisement]:
+        """One advertisement for each record, sorted, with the negotiated fields it has."""
+
+    def get_ready(self) -> None:
+        """From here on small changes are likely."""
+
+    def close(self) -> None:
+        """Let go of what was derived."""
+
+
+class Following(Enum):
+    """How an evaluator gets from the last evaluation to the next."""
+
+    NOT_YET = auto()  # not at all: nothing was evaluated, or it was left in the middle
+    BY_FACT = auto()  # the engine holds what it derived, and changes it
+    READY = auto()  # the same, with what follows small changes compiled
+    BY_RECORD = auto()  # nothing derived is held: what came is evaluated by itself (`lace.runtime.rules.byrecord`)
+
+
+class FollowingEvent(Enum):
+    """What moves an evaluator."""
+
+    DERIVED = auto()  # everything was evaluated, and is held
+    FOUND = auto()  # everything was evaluated, or is known from an earlier process; only the moment is held
+    RESTED = auto()  # small changes are likely
+    DROPPED = auto()  # what is held is given up: a call ended in the middle, or everything is evaluated
+
+
+MOVES = {
+    (Following.NOT_YET, FollowingEvent.DERIVED): Following.BY_FACT,
+    (Following.NOT_YET, FollowingEvent.FOUND): Following.BY_RECORD,
+    (Following.NOT_YET, FollowingEvent.RESTED): Following.NOT_YET,
+    (Following.NOT_YET, FollowingEvent.DROPPED): Following.NOT_YET,
+    (Following.BY_FACT, FollowingEvent.RESTED): Following.READY,
+    (Following.BY_FACT, FollowingEvent.DROPPED): Following.NOT_YET,
+    (Following.READY, FollowingEvent.RESTED): Following.READY,
+    (Following.READY, FollowingEvent.DROPPED): Following.NOT_YET,
+    (Following.BY_RECORD, FollowingEvent.RESTED): Following.BY_RECORD,
+    (Following.BY_RECORD, FollowingEvent.DROPPED): Following.NOT_YET,
+}
 
 
 class StoreEvaluator:
-    """The evaluator of one side of one link."""
+    """The evaluator of one side of one link, or of all links that share a set.
 
-    def __init__(self, store: RecordStore, terms: Terms, *, max_followed_facts: int = MAX_FOLLOWED_FACTS) -> None:
+    `is_shared`: the caller keeps what may be sent and feeds no claims. So it is told all of it after a whole
+    evaluation, and rules that look at one record at a time need nothing remembered.
+    """
+
+    def __init__(
+        self,
+        store: RecordStore,
+        policy: LinkPolicy,
+        *,
+        is_shared: bool = False,
+        thresholds: RuleThresholds | None = None,
+    ) -> None:
         self.store = store
-        self._terms = terms
-        self._max_followed = max_followed_facts
-        self._keeps_sets = True
-        self._recordwise: ByRecord | None = None  # where nothing has to be remembered to follow the store
-        self.policy: LoweredPolicy | None = None
-        self._schema = NO_FIELDS
-        self._watch = _Watch()
-        self._reset()
-
-    def _reset(self) -> None:
+        self.policy = policy
+        self._thresholds = thresholds or RuleThresholds()
+        self._is_shared = is_shared
+        self._by_record = ByRecord(store, policy, self._thresholds) if is_shared and policy.is_by_record else None
+        self._following = Following.NOT_YET
         self._derived: Materialized | None = None
-        self._is_ready = False
-        self._is_begun = False  # one record at a time: there is a moment to follow from
-        self._send: Records = {}  # what was derived last
+        self._send: Records = {}  # what was derived last, unless the set is shared
         self._request: Records = {}
         self._cursor = StoreCursor()
         self._runtime: frozenset[Fact] = frozenset()
-        self._claims = ClaimBook()
-        self._source = ""
+        self._claims = ClaimBook(policy.feeding)
+        self._watch = _Watch()
+
+    @property
+    def following(self) -> Following:
+        """How the next evaluation starts."""
+        return self._following
 
     @property
     def cursor(self) -> StoreCursor:
@@ -151,64 +211,44 @@ class StoreEvaluator:
         """What may be requested and is not there, no matter which peer claims to have it."""
         return self._request
 
+    def _has_little_to_follow(self) -> bool:
+        return self.store.cursor().record - self._cursor.record <= self._thresholds.max_short_records
+
+    def _move(self, event: FollowingEvent) -> None:
+        self._following = MOVES[self._following, event]
+
     # --- the two questions of a host ---------------------------------------------------------------------------
-
-    def prepare(self, wanted: PreparePolicy, call: Call | None = None) -> None:
-        """The local executable of a plan; everything of the one before is forgotten."""
-        self.policy = lower(
-            wanted.plan,
-            local_index=wanted.local_index,
-            viewer=wanted.viewer,
-            exposures=wanted.exposures,
-            options=LoweringOptions(
-                send_gate=wanted.send_gate,
-                trust_peer=self._terms.trust_peer,
-                shows_unfinished=self._terms.shows_unfinished,
-            ),
-            limits=self._terms.engine_limits,
-        )
-        self._schema = wanted.schema
-        self.close()
-        self._claims = ClaimBook(feeding_of(wanted.plan))
-        self._source = wanted.peer_source
-
-    @property
-    def is_recordwise(self) -> bool:
-        """Whether the rules look at one record at a time."""
-        return looks_at_one_record(self.lowered.program.program.rules, self.lowered.goals)
-
-    def forget_sets(self) -> None:
-        """The caller keeps what may be sent and feeds no claims: after a new evaluation it is told all of it."""
-        self._keeps_sets = False
-        self._recordwise = None
-        if self.is_recordwise:
-            self._recordwise = ByRecord(self.store, self.lowered, self._terms.engine_limits)
 
     def resume(self, at: StoreCursor) -> bool:
         """Whether changes can be followed from a moment at which the caller knows what may be sent; its rules read no
         runtime facts."""
-        if self._recordwise is None:
+        if self._by_record is None:
             return False
-        self._cursor, self._runtime, self._is_begun = at, frozenset(), True
+        self._cursor, self._runtime = at, frozenset()
+        self._move(FollowingEvent.FOUND)
         return True
 
     def start_over(self) -> None:
-        """A call was broken off in the middle: the next one evaluates anew."""
-        self._derived = None
-        self._is_ready = self._is_begun = False
+        """A call was broken off in the middle: the next one evaluates everything."""
+        self._drop()
 
     def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta:
         """What changed in the two sets, over the store's newest snapshot: first over what changed here, then with the
         claims that this makes necessary."""
         self._watch.call = call
-        runtime = self._read_of(facts)
-        if self._recordwise is not None:
-            return self._follow_records(self._recordwise, runtime) or self._start(runtime, ())
+        runtime = self.policy.read_of(facts)
+        if self._by_record is not None and (call.may_wait or self._has_little_to_follow()):
+            delta = self._follow_records(self._by_record, runtime, call)
+            if delta is not None:
+                return delta
+        call.needs_time()
+        if self._by_record is not None:
+            return self._start(runtime, ())
         feed, forget = self._claims.change(claims.added, claims.removed)
         delta = self._follow(runtime, feed, forget)
         if delta is None:
-            delta = self._start(runtime, self._claims.begin_anew())
-        if not self._keeps_sets:
+            delta = self._start(runtime, self._claims.start_over())
+        if self._is_shared:
             return delta
         self._claims.note_sendable(delta.send_added, delta.send_removed)
         feed = self._claims.feed()
@@ -216,94 +256,82 @@ class StoreEvaluator:
             delta = delta.then(self._follow(runtime, feed, []) or self._start(runtime, self._claims.fed))
         return delta
 
-    def follow_shortly(self, facts: RuntimeFacts, call: Call) -> Delta | None:
-        """The same where a few records came and each is looked at by itself; None if it is not so."""
-        if self._recordwise is None or self.store.cursor().record - self._cursor.record > FEW_RECORDS:
-            return None
-        self._watch.call = call
-        return self._follow_records(self._recordwise, self._read_of(facts))
-
-    def _read_of(self, facts: RuntimeFacts) -> frozenset[Fact]:
-        """Those that the rules read."""
-        read = self.lowered.program.base
-        return frozenset(fact for fact in facts.facts() if fact.predicate in read)
-
     def close(self) -> None:
-        """Let go of what was derived."""
-        if self._derived is not None:
-            self._derived.close()
-        if self._recordwise is not None:
-            self._recordwise.close()
-        self._reset()
+        """Let go of what was derived; nobody asks again."""
+        self._drop()
+        if self._by_record is not None:
+            self._by_record.close()
+
+    def _drop(self) -> None:
+        derived, self._derived = self._derived, None
+        if derived is not None:
+            derived.close()
+        self._move(FollowingEvent.DROPPED)
 
     def get_ready(self) -> None:
         """From here on small changes are likely: prepare to follow them."""
-        if self._recordwise is not None:
-            self._recordwise.get_ready(self._runtime)
+        if self._by_record is not None:
+            self._by_record.get_ready(self._runtime)
         if self._derived is not None:
             self._derived.get_ready()
-            self._is_ready = True
+        self._move(FollowingEvent.RESTED)
 
-    def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]:
-        """What could be requested of a peer that makes these claims; nothing of them is kept."""
-        self._watch.call = call
-        policy = self.lowered
-        if self._derived is not None and self._is_ready and len(claims) <= self._max_followed:
-            facts = [fact for claim in claims for fact in advertisement_facts(claim, source)]
-            if len(facts) <= self._max_followed:
-                found = self._derived.suppose(facts).added.get(policy.requestable, ())
-                return [record for (record,) in found]
-        limits = self._terms.engine_limits
-        meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
-        asked = Atom(policy.requestable, (Variable("P"),))
-        sources = [self.store.snapshot(), claimed(claims, source)]
-        runtime = self._runtime
-        result = evaluate(policy.program, sources, extra=runtime, goals=[asked], limits=limits, meter=meter)
-        call.charge(rows=meter.rows)
-        return result.text_columns(policy.requestable)[0]
+    def requestable_with(
+        self, claims: Sequence[Advertisement], source: str, call: Call, *, is_alone: bool = True
+    ) -> list[str] | None:
+        """What could be requested of a peer that makes these claims; nothing of them is kept.
 
-    def requestable_freely(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None:
-        """The same for any number of callers at once; None if it has to be asked in turn."""
-        if self._recordwise is None:
+        Where nothing derived is held, any number of callers may ask at once; else None unless the caller is alone."""
+        if self._by_record is not None:
+            found = self._by_record.requestable(claims, source, self._runtime, call)
+            if found is not None:
+                return found
+        if not is_alone:
             return None
-        return self._recordwise.requestable(claims, source, self._runtime, call)
+        self._watch.call = call
+        most = self._thresholds.max_followed_facts
+        if self._derived is not None and self._following is Following.READY and len(claims) <= most:
+            facts = [fact for claim in claims for fact in advertisement_facts(claim, source)]
+            if len(facts) <= most:
+                supposed = self._derived.suppose(facts).added.get(self.policy.lowered.requestable, ())
+                return [record for (record,) in supposed]
+        lowered, limits, meter = self.policy.lowered, self.policy.limits, self._meter()
+        asked = Atom(lowered.requestable, (Variable("P"),))
+        sources = [self.store.snapshot(), claimed(claims, source)]
+        result = evaluate(lowered.program, sources, extra=self._runtime, goals=[asked], limits=limits, meter=meter)
+        call.charge(rows=meter.rows)
+        return result.text_columns(lowered.requestable)[0]
 
-    def beside(self, call: Call) -> AbstractContextManager[None]:
-        """A turn beside other links, where there are any."""
-        return nullcontext()
-
-    def turn(self, call: Call) -> AbstractContextManager[None]:
-        """A turn for `evaluate` and `requestable_with`; callers take it before they lock anything."""
-        return nullcontext()
-
-    def looking_through(self, call: Call) -> AbstractContextManager[None]:
-        """A turn to find out what the rules are like."""
+    def turn(self, call: Call, work: Work) -> AbstractContextManager[None]:
+        """Nobody is waited for: what evaluates here without a guest house has no other links beside it."""
         return nullcontext()
 
     # --- evaluation --------------------------------------------------------------------------------------------
 
+    def _meter(self) -> Meter:
+        return Meter(self.policy.limits, interrupt=self._watch, guests=self.policy.lowered.guests)
+
     def _start(self, runtime: frozenset[Fact], claims: Collection[Advertisement]) -> Delta:
-        """Evaluate anew over the newest snapshot, and compare with what was derived before."""
-        policy = self.lowered
+        """Evaluate everything over the newest snapshot, and compare with what was derived before."""
+        lowered = self.policy.lowered
         snapshot = self.store.snapshot()
-        extra = claimed(claims, self._source, runtime)
-        limits = self._terms.engine_limits
-        meter = Meter(limits, interrupt=self._watch, guests=policy.guests)
-        self._is_ready = False
-        before = self._derived
-        self._derived = materialize(policy.program, snapshot, limits, extra=extra, ready=False, meter=meter)
-        if before is not None:
-            before.close()
+        extra = claimed(claims, self.policy.source, runtime)
+        meter = self._meter()
+        self._drop()
+        derived = materialize(lowered.program, snapshot, self.policy.limits, extra=extra, ready=False, meter=meter)
         self._watch.call.charge(rows=meter.rows)
         self._cursor, self._runtime = snapshot.cursor, runtime
-        if not self._keeps_sets:
-            whole = ids_of_lines(self._derived.value_lines(policy.sendable))
-            if self._recordwise is not None:  # what was derived is not needed to follow from here
-                self._derived.close()
-                self._derived, self._is_begun = None, True
+        if self._is_shared:
+            whole = ids_of_lines(derived.value_lines(lowered.sendable))
+            if self._by_record is None:
+                self._hold(derived)
+            else:  # what was derived is not needed to follow from here
+                derived.close()
+                self._move(FollowingEvent.FOUND)
             return Delta(whole=whole)
+        self._hold(derived)
         send, request = self._send, self._request
-        self._send, self._request = (dict.fromkeys(self._derived.values(found)) for found in policy.goals)
+        self._send, self._request = (dict.fromkeys(derived.values(found)) for found in lowered.goals)
         return Delta(
             send_added=_without(dict(self._send), send),
             send_removed=_without(send, self._send),
@@ -311,11 +339,15 @@ class StoreEvaluator:
             request_removed=_without(request, self._request),
         )
 
-    def _follow_records(self, recordwise: ByRecord, runtime: frozenset[Fact]) -> Delta | None:
-        """The same, by the records that came and went."""
-        if not self._is_begun or runtime != self._runtime:
+    def _hold(self, derived: Materialized) -> None:
+        self._derived = derived
+        self._move(FollowingEvent.DERIVED)
+
+    def _follow_records(self, by_record: ByRecord, runtime: frozenset[Fact], call: Call) -> Delta | None:
+        """What changed by the records that came and went; None if everything has to be evaluated."""
+        if self._following is not Following.BY_RECORD or runtime != self._runtime:
             return None
-        found = recordwise.follow(self._cursor, runtime, self._watch.call)
+        found = by_record.follow(self._cursor, runtime, call)
         if found is None:
             return None
         self._cursor = found.cursor
@@ -325,16 +357,17 @@ class StoreEvaluator:
         self, runtime: frozenset[Fact], feed: Sequence[Advertisement], forget: Sequence[Advertisement]
     ) -> Delta | None:
         """Follow what changed; None if it is too much, or the store no longer knows."""
-        if self._derived is None or len(feed) + len(forget) > self._max_followed:
+        most = self._thresholds.max_followed_facts
+        if self._derived is None or len(feed) + len(forget) > most:
             return None
         removed = [*self._facts_of(forget), *(self._runtime - runtime)]
         added = [*self._facts_of(feed), *(runtime - self._runtime)]
         cursor = self.store.cursor()
-        if cursor.record - self._cursor.record > self._max_followed:
+        if cursor.record - self._cursor.record > most:
             return None  # a record has several facts
         if cursor != self._cursor:
             changes = self.store.changes(self._cursor)
-            if changes is None or not (self._is_small(changes.added) and self._is_small(changes.removed)):
+            if changes is None or max(_count(changes.added), _count(changes.removed)) > most:
                 return None
             removed += all_facts(changes.removed)
             added += all_facts(changes.added)
@@ -344,45 +377,34 @@ class StoreEvaluator:
             return Delta()
         derived = self._derived.apply(added, removed)
         self._watch.call.charge(rows=self._derived.meter.rows)
-        policy = self.lowered
         sets = [
             {row[0]: None for row in side.get(predicate, ())}
-            for predicate in (policy.sendable, policy.requestable)
+            for predicate in self.policy.lowered.goals
             for side in (derived.added, derived.removed)
         ]
         delta = Delta(sets[0], sets[1], sets[2], sets[3])
-        if self._keeps_sets:
+        if not self._is_shared:
             delta.change(self._send, self._request)
         return delta
-
-    def _is_small(self, source: ColumnSource) -> bool:
-        return sum(source.count(predicate) for predicate in source.predicates()) <= self._max_followed
-
-    @property
-    def lowered(self) -> LoweredPolicy:
-        """The program that is evaluated."""
-        if self.policy is None:
-            raise LocalProtocolError("nothing was prepared to evaluate")
-        return self.policy
 
     # --- advertisements ----------------------------------------------------------------------------------------
 
     def advertise(self, records: Records) -> list[Advertisement]:
         """One advertisement for each record, sorted, with the negotiated fields it has (050-SEND-08); none for a record
         that is not stored any more, if there are fields to tell."""
-        if not records or self._schema == NO_FIELDS:
+        if not records or self.policy.is_bare:
             return bare_claims(sorted(records))
-        if len(records) <= _BULK_RECORDS:
+        if len(records) <= self._thresholds.min_columns:
             return [claim for record in sorted(records) if (claim := self._advertisement_of(record)) is not None]
         fields: dict[str, list[FieldClaim]] = {record: [] for record in sorted(records)}
         source = self.store.snapshot()
         rows: Iterable[tuple[str, ...]]
-        if self._schema.names is None:
+        if self.policy.schema.names is None:
             rows = source.iterate(FIELD)
         else:
-            rows = (row for name in self._schema.names for row in source.query(FIELD, None, name))
+            rows = (row for name in self.policy.schema.names for row in source.query(FIELD, None, name))
         for record, name, index, value in rows:
-            if record in fields and self._schema.allows(name):
+            if record in fields and self.policy.schema.allows(name):
                 fields[record].append(FieldClaim(name, index, value))
         if not all(fields.values()):  # a record may have none of these fields, or be gone
             stored = {record for (record,) in source.iterate(HAVE)}
@@ -395,17 +417,22 @@ class StoreEvaluator:
         if stored is None:
             return None
         rows = [values for predicate, values in derive_facts(reread(stored)) if predicate == FIELD]
-        fields = [FieldClaim(name, index, value) for _, name, index, value in rows if self._schema.allows(name)]
+        fields = [FieldClaim(name, index, value) for _, name, index, value in rows if self.policy.schema.allows(name)]
         return Advertisement(record, canonical_fields(fields))
 
     def _facts_of(self, claims: Iterable[Advertisement]) -> Iterator[Fact]:
-        source = self._source
+        source = self.policy.source
         for claim in claims:
             yield from advertisement_facts(claim, source)
 
 
+def _count(source: ColumnSource) -> int:
+    return sum(source.count(predicate) for predicate in source.predicates())
+
+
 class _Watch:
-    """Whether the call that is being answered was given up: what the engine asks now and then."""
+    """Whether the call that is being answered was given up: what the engine asks now and then. It does not know the
+    evaluator, so nothing is a cycle."""
 
     def __init__(self) -> None:
         self.call = Call()

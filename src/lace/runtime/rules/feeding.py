@@ -114,7 +114,7 @@ class ClaimBook:
         fed.update(unfed)
         return list(unfed.values())
 
-    def begin_anew(self) -> Collection[Advertisement]:
+    def start_over(self) -> Collection[Advertisement]:
         """The engine starts over: the claims it needs from the start."""
         if self._feeding is Feeding.ALWAYS:
             return self._fed.values()

@@ -1,8 +1,7 @@
-"""What may be sent and requested under one policy, for all links that agree on everything it depends on (070).
+"""What may be sent and requested under one policy, as the store changes: for one link, or for all that share it (070).
 
-Rule: two links share when their lowered rules, the runtime facts that these read, the advertised fields and engine
-limits are equal, and when neither a claim of a peer nor the passing of time can change what may be sent. A link holds a
-generation; the rules, the columns and the store's changes are looked at once for all.
+Rule: a link holds a generation, which never changes. Where a set comes from is a row of MOVES; the rules, the columns
+and the store's changes are looked at once for all links that share it, and `SharedBill` has all of them pay.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum, auto
 from functools import partial
 from time import thread_time
 from typing import Protocol
@@ -24,18 +24,18 @@ from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.host import Call, NotNow, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
 from lace.runtime.node.bounds import MANY_CLAIMS
-from lace.runtime.rules.evaluator import Delta, Evaluator
+from lace.runtime.rules.bill import SharedBill
+from lace.runtime.rules.evaluator import Delta, Evaluator, Work
 from lace.runtime.rules.feeding import Feeding
 from lace.runtime.rules.generation import Generation
 from lace.runtime.rules.keptsets import keep, keep_roots, recall
-from lace.store.base import RecordStore, StoreCursor
+from lace.store.base import StoreCursor
+from lace.thresholds import RuleThresholds
 from lace.values import dataclass
 
 _KEPT_ANSWERS = 64
-_FEW_CLAIMS = 64  # up to so many, the answer is kept for the next peer that makes the same claims
-_WORTH_SHARING_S = 0.001  # below this the asking link pays alone: sharing the bill would cost more than the bill
 _LOOK_S = 0.02  # how often a thread that waits for its turn looks whether anybody still waits for it
-NO_CLAIMS = PeerClaims("", 0)  # of nobody: shared sets hang on none
+NO_CLAIMS = PeerClaims("", 0)  # of nobody: no shared set depends on any
 
 
 _Asked = tuple[StoreCursor, str, tuple[Advertisement, ...]]
@@ -66,10 +66,11 @@ class FollowedSet(Protocol):
 class _Generations:
     """An evaluator, and its newest set."""
 
-    def __init__(self, evaluator: Evaluator, max_line_bytes: int, *, is_bare: bool = False) -> None:
+    def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
         # A generation may outlive this, so it holds the evaluator and not what holds the generation.
-        self._newest = Generation(0, IdSet(), partial(_advertise, evaluator), max_line_bytes, is_bare=is_bare)
+        advertise, policy = partial(_advertise, evaluator), evaluator.policy
+        self._newest = Generation(0, IdSet(), advertise, policy.max_line_bytes, is_bare=policy.is_bare)
 
     @property
     def cursor(self) -> StoreCursor:
@@ -103,7 +104,7 @@ class PrivateSet(_Generations):
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, with all that the peer claims."""
         call.needs_time()
-        with self._evaluator.turn(call):
+        with self._evaluator.turn(call, Work.EVALUATION):
             return self._follow(self._evaluator.evaluate(runtime, claims.take_changes(), call))
 
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]:
@@ -113,51 +114,63 @@ class PrivateSet(_Generations):
     def rest(self, call: Call) -> None:
         """From here on small changes are likely."""
         call.needs_time()
-        with self._evaluator.turn(call), self._evaluator.looking_through(call):
+        with self._evaluator.turn(call, Work.EVALUATION), self._evaluator.turn(call, Work.RULES):
             self._evaluator.get_ready()
 
 
-class ForAll(Call):
-    """A call on behalf of everybody who waits for its answer: given up when all of them have."""
+class SetOrigin(Enum):
+    """Where the newest set comes from."""
 
-    __slots__ = ("_asking",)
+    NOWHERE = auto()  # it is empty, and nothing was evaluated
+    KEPT = auto()  # an earlier process kept it; what comes next is evaluated from nothing
+    RESUMED = auto()  # an earlier process kept it; what comes next is what changed since
+    EVALUATED = auto()  # this process evaluated it; what comes next is what changed since
 
-    def __init__(self, asking: dict[int, Call], caller: Call) -> None:
-        super().__init__(caller.max_rows, caller.payer, may_wait=caller.may_wait)
-        self.account = caller.account
-        self._asking = asking
 
-    @property
-    def is_cancelled(self) -> bool:
-        return all(call.is_cancelled for call in list(self._asking.values()))
+class SetEvent(Enum):
+    """What moves a shared set."""
+
+    RECALLED = auto()  # it was kept, and the store has not changed since
+    RESUMED = auto()  # it was kept, and the evaluator can follow the store from there
+    EVALUATED = auto()
+    BROKEN_OFF = auto()  # the evaluator was stopped in the middle, and starts from nothing
+
+
+MOVES = {
+    (SetOrigin.NOWHERE, SetEvent.RECALLED): SetOrigin.KEPT,
+    (SetOrigin.NOWHERE, SetEvent.RESUMED): SetOrigin.RESUMED,
+    (SetOrigin.NOWHERE, SetEvent.EVALUATED): SetOrigin.EVALUATED,
+    (SetOrigin.NOWHERE, SetEvent.BROKEN_OFF): SetOrigin.NOWHERE,
+    (SetOrigin.KEPT, SetEvent.EVALUATED): SetOrigin.EVALUATED,
+    (SetOrigin.KEPT, SetEvent.BROKEN_OFF): SetOrigin.KEPT,
+    (SetOrigin.RESUMED, SetEvent.EVALUATED): SetOrigin.EVALUATED,
+    (SetOrigin.RESUMED, SetEvent.BROKEN_OFF): SetOrigin.KEPT,
+    (SetOrigin.EVALUATED, SetEvent.EVALUATED): SetOrigin.EVALUATED,
+    # The evaluator tells all of it then, or knows what it told before.
+    (SetOrigin.EVALUATED, SetEvent.BROKEN_OFF): SetOrigin.EVALUATED,
+}
+STANDS_BY_ITSELF = frozenset({SetOrigin.KEPT, SetOrigin.RESUMED})  # at its moment it needs no evaluation
 
 
 class SharedSet(_Generations):
-    """Of any number of links, each in its own thread.
-
-    An evaluation that all of them use is paid by all of them in equal parts, no matter which asked first
-    (docs/decisions/176). One that is broken off is paid by the link that asked for it, and it is broken off only if no
-    other link waits for it.
-    """
+    """Of any number of links, each in its own thread."""
 
     def __init__(
         self,
         evaluator: Evaluator,
-        max_line_bytes: int,
-        feeding: Feeding,
-        store: RecordStore,
         name: str = "",
         *,
-        is_bare: bool = False,
+        clock: Callable[[], float] = thread_time,
+        thresholds: RuleThresholds | None = None,
     ) -> None:
-        super().__init__(evaluator, max_line_bytes, is_bare=is_bare)
-        evaluator.forget_sets()
-        self._feeding = feeding
+        super().__init__(evaluator)
+        self._store = evaluator.store
+        self._thresholds = thresholds or RuleThresholds()
+        self._bill = SharedBill(clock)
         self._busy = threading.Lock()
-        self._store = store
         self._name = name  # under which the set is kept with the lace; empty: it is not
-        self._recalled: StoreCursor | None = None  # the moment of a set that was kept, until something is evaluated
-        self._is_resumed = False  # whether what is evaluated next is the change since that moment
+        self._origin = SetOrigin.NOWHERE
+        self._kept_at = StoreCursor()  # the moment of the set that was kept, where it stands by itself
         self._kept: int | None = None  # the generation that is kept
         self._kept_as = b""  # the digest of what is kept of it
         self._kept_labels: frozenset[str] = frozenset()  # under which its roots are kept
@@ -169,45 +182,39 @@ class SharedSet(_Generations):
         self.is_ready = False  # whether it was prepared to be followed
         self._answers: dict[_Asked, list[str]] = {}  # that links with like claims share
         self._long: WeakKeyDictionary[PeerClaims, _LongAnswer] = WeakKeyDictionary()  # one for each link
-        self._payers: dict[int, Payer] = {}  # of the links that have a part in it
-        self._asking: dict[int, Call] = {}  # calls that wait for the same answer
+
+    @property
+    def origin(self) -> SetOrigin:
+        """Where the newest set comes from."""
+        return self._origin
+
+    @property
+    def asking(self) -> int:
+        """How many calls wait for the newest set."""
+        return self._bill.asking
+
+    def _move(self, event: SetEvent) -> None:
+        self._origin = MOVES[self._origin, event]
 
     def current(self, runtime: RuntimeFacts, claims: PeerClaims, call: Call) -> Generation:
         """What may be sent now, whatever anybody claims."""
         if not call.may_wait and self.is_current:
             return self._newest
         call.needs_time()
-        if call.payer is not None:
-            self._payers[id(call.payer)] = call.payer
-        self._asking[id(call)] = call
+        self._bill.join(call.payer)
         try:
-            if (known := self._unchanged()) is not None:
-                return known
-            with self._undivided(call):
-                return self._paid_by_all(lambda for_all: self._evaluated(runtime, for_all), call)
+            with self._bill.waiting(call):
+                if (known := self._unchanged()) is not None:
+                    return known
+                with self.alone(call), self._bill.split(call) as for_all:
+                    return self._evaluated(runtime, for_all)
         finally:
-            del self._asking[id(call)]
             if call.is_cancelled:  # it may have left before it was counted
                 self.leave(call.payer)
 
     def leave(self, payer: Payer | None) -> None:
         """A link has no part in it any more, and pays for nothing that comes."""
-        self._payers.pop(id(payer), None)
-
-    def _paid_by_all(self, work: Callable[[Call], Generation], call: Call) -> Generation:
-        for_all, started = ForAll(self._asking, call), thread_time()
-        try:
-            found = work(for_all)
-        finally:
-            call.cpu_s += for_all.cpu_s
-            call.rows += for_all.rows
-        spent, payers = thread_time() - started + for_all.cpu_s, list(self._payers.values())
-        if call.payer is None or spent > _WORTH_SHARING_S:
-            others = [payer for payer in payers if payer is not call.payer]
-            for other in others:
-                other.pay(spent / len(payers))
-            call.cpu_s -= spent * len(others) / max(1, len(payers))
-        return found
+        self._bill.leave(payer)
 
     def _unchanged(self) -> Generation | None:
         """The newest set, if the store is as it was when that was worked out: nobody is waited for to find that."""
@@ -236,29 +243,18 @@ class SharedSet(_Generations):
         if call.may_wait:
             self.current(runtime, NO_CLAIMS, call)
             return
-        if self._recalled is not None or not self._busy.acquire(blocking=False):
+        if self._origin is not SetOrigin.EVALUATED or not self._busy.acquire(blocking=False):
             raise NotNow("the set is in other hands")
-        self._asking[id(call)] = call
         try:
-            self._paid_by_all(lambda for_all: self._follow_few(runtime, for_all), call)
+            with self._bill.waiting(call), self._bill.split(call) as for_all:
+                self._evaluated(runtime, for_all)
         except NotNow:  # before anything was begun
             raise
         except BaseException:
             self._break_off()
             raise
         finally:
-            del self._asking[id(call)]
             self._busy.release()
-
-    def _follow_few(self, runtime: RuntimeFacts, call: Call) -> Generation:
-        heard, before = self._store.news.count, self._evaluator.cursor
-        delta = self._evaluator.follow_shortly(runtime, call)
-        if delta is None:
-            raise NotNow("there is more to follow than a few records")
-        self._forget_answers(before)
-        self._newest, self._heard = self._follow(delta), heard
-        self._settled = self.cursor, self._newest
-        return self._newest
 
     @property
     def is_current(self) -> bool:
@@ -266,14 +262,15 @@ class SharedSet(_Generations):
         return self._heard == self._store.news.count
 
     def _worked_out(self, runtime: RuntimeFacts, call: Call) -> Generation:
-        if self._recalled is not None and self._recalled == self._store.cursor():
+        if self._origin in STANDS_BY_ITSELF and self._kept_at == self._store.cursor():
             return self._newest
         before = self._evaluator.cursor
         delta = self._evaluator.evaluate(runtime, ClaimChanges([], []), call)
         self._forget_answers(before)
-        followed = self._recalled is None or self._is_resumed
-        whole = delta.whole if followed or delta.whole is not None else ids_of_texts(delta.send_added)
-        self._recalled = None
+        whole = delta.whole
+        if whole is None and self._origin is SetOrigin.KEPT:  # the evaluator does not know what is kept
+            whole = ids_of_texts(delta.send_added)
+        self._move(SetEvent.EVALUATED)
         if whole is not None:
             self.is_ready = False
             return self._newest.anew(whole)
@@ -289,14 +286,15 @@ class SharedSet(_Generations):
         """What was left in the middle must not be what the next one finds."""
         self._heard, self.is_ready = -1, False
         self._evaluator.start_over()
+        self._move(SetEvent.BROKEN_OFF)
 
     @contextmanager
-    def _undivided(self, call: Call) -> Iterator[None]:
+    def alone(self, call: Call) -> Iterator[None]:
         """One link at a time; what one of them breaks off in the middle must not be what the next one finds.
 
-        Whoever waits for a turn locks nobody out meanwhile: it may be the last in line, and others the first.
+        A link that waits for its turn locks nobody out meanwhile: it may be the last in line, and others the first.
         """
-        with self._evaluator.turn(call):
+        with self._evaluator.turn(call, Work.EVALUATION):
             while not self._busy.acquire(timeout=_LOOK_S):
                 call.check()
             try:
@@ -312,15 +310,16 @@ class SharedSet(_Generations):
     @property
     def cursor(self) -> StoreCursor:
         """The moment of the store that the newest set is of."""
-        return self._recalled or self._evaluator.cursor
+        return self._kept_at if self._origin in STANDS_BY_ITSELF else self._evaluator.cursor
 
     def _recall(self) -> None:
         found = recall(self._store, self._name)
         if found is None:
             return
-        self._is_resumed = self._evaluator.resume(found.at)
-        if self._is_resumed or found.at == self._store.cursor():
-            self._recalled = found.at
+        is_resumed = self._evaluator.resume(found.at)
+        if is_resumed or found.at == self._store.cursor():
+            self._kept_at = found.at
+            self._move(SetEvent.RESUMED if is_resumed else SetEvent.RECALLED)
             self._newest = self._newest.holding(set_of(found.ids), roots=found.roots)
             self._kept, self._kept_as = self._newest.number, found.digest
             self._kept_labels = frozenset(found.roots)
@@ -339,32 +338,33 @@ class SharedSet(_Generations):
     def requestable(self, own: Generation, claims: PeerClaims, call: Call) -> Collection[str]:
         """What may be requested of a peer, by its claims about records that we lack; by all of them, where claims about
         one record may matter to another."""
-        with self._evaluator.beside(call) if len(claims) > MANY_CLAIMS else contextlib.nullcontext():
+        with self._evaluator.turn(call, Work.CLAIMS) if len(claims) > MANY_CLAIMS else contextlib.nullcontext():
             fed = claims.beyond(own)
         if not fed:
             return ()
-        if self._feeding is not Feeding.SEPARATE:
+        if self._evaluator.policy.feeding is not Feeding.SEPARATE:
             fed = claims.listing()
         at = self.cursor  # an answer is of this moment, whatever other links do meanwhile
         found = self._answered(fed, claims, at)
         if found is None:
-            found = self._evaluator.requestable_freely(fed, claims.source, call)
+            found = self._evaluator.requestable_with(fed, claims.source, call, is_alone=False)
         if found is None:
-            with self._undivided(call):
-                found = self._evaluator.requestable_with(fed, claims.source, call)
+            with self.alone(call):
+                found = self._evaluator.requestable_with(fed, claims.source, call, is_alone=True)
+            assert found is not None  # who is alone is answered
         self._note_answer(fed, claims, at, found)
         return found
 
     def _answered(self, fed: list[Advertisement], claims: PeerClaims, at: StoreCursor) -> list[str] | None:
         """What was found for the same claims, at the same moment of the store. A long listing is not hashed for that:
         its claims are the very ones of the last time, which shows at a glance."""
-        if len(fed) <= _FEW_CLAIMS:
+        if len(fed) <= self._thresholds.max_shared_claims:
             return self._answers.get((at, claims.source, tuple(fed)))
         kept = self._long.get(claims)
         return kept.found if kept is not None and kept.at == at and kept.fed == fed else None
 
     def _note_answer(self, fed: list[Advertisement], claims: PeerClaims, at: StoreCursor, found: list[str]) -> None:
-        if len(fed) > _FEW_CLAIMS:
+        if len(fed) > self._thresholds.max_shared_claims:
             self._long[claims] = _LongAnswer(at, fed, found)
             return
         self._answers[at, claims.source, tuple(fed)] = found
@@ -377,7 +377,7 @@ class SharedSet(_Generations):
         if self.is_ready:
             return
         call.needs_time()
-        with self._undivided(call), self._evaluator.looking_through(call):
+        with self.alone(call), self._evaluator.turn(call, Work.RULES):
             if not self.is_ready:
                 self._evaluator.get_ready()
                 self.is_ready = True

@@ -20,13 +20,11 @@ from lace.differences.ids import ids_of_texts
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.claims.partitions import ClaimChanges
-from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Call, NotNow
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.terms import Terms
-from lace.policy.lower import LoweredPolicy
-from lace.runtime.rules.evaluator import Delta, Records, StoreEvaluator
+from lace.runtime.rules.evaluator import Delta, Records, StoreEvaluator, Work
 from lace.runtime.rules.guesthouse import GuestHouse, GuestKilled, Room, confine
+from lace.runtime.rules.policy import LinkPolicy
 from lace.store import open_store
 from lace.store.base import RecordStore, StoreCursor
 from lace.values import dataclass
@@ -35,34 +33,36 @@ NO_CHANGE = Delta()
 
 
 class GuestEvaluator:
-    """The evaluator of a link whose peer brought rules of its own; the surface of a StoreEvaluator."""
+    """The evaluator of a policy whose rules a peer may have written: an `Evaluator` here, and elsewhere once the rules
+    asked for more than a little. They never come back."""
 
-    def __init__(self, store: RecordStore, terms: Terms, house: GuestHouse, guest: str) -> None:
+    def __init__(
+        self, store: RecordStore, policy: LinkPolicy, house: GuestHouse, guest: str, *, is_shared: bool = False
+    ) -> None:
         self.store = store
-        self._terms = terms
+        self.policy = policy
         self._house = house
         self._guest = guest  # whose turn it is where a call does not say
-        self._near = StoreEvaluator(store, terms)
+        # Our own rules cost what our own rules cost.
+        self._may_leave = not policy.is_ours and house.path is not None
+        near = policy
+        if self._may_leave:
+            limits = house.limits
+            most = limits.held_bytes(store.stat().records, is_first=True)
+            near = policy.within(max_peer_rows=limits.first_rows, max_held_bytes=most)
+        # Rules that leave start from nothing elsewhere, so it has to be known what was told before; those that look at
+        # one record at a time tell all of it when they leave.
+        self._forgets = is_shared and (policy.is_ours or policy.is_by_record)
+        self._tells_all = self._forgets and not policy.is_ours
+        self._near = StoreEvaluator(store, near, is_shared=self._forgets)
+        self._has_moved = self._may_leave and house.is_known_as_costly(policy.peer_rules)
         self._room: Room | None = None
-        self._wanted: PreparePolicy | None = None
-        self._is_ours = False
-        self._forgets = False
-        self._tells_all = False
-        self._has_moved = False
-        self._reset()
-
-    def _reset(self) -> None:
         self._facts: RuntimeFacts | None = None
         self._owed = NO_CHANGE
         self._claims: dict[str, Advertisement] = {}
         self._send: Records = {}
         self._request: Records = {}
         self._cursor = StoreCursor()
-
-    @property
-    def lowered(self) -> LoweredPolicy:
-        """The program that is evaluated."""
-        return self._near.lowered
 
     @property
     def cursor(self) -> StoreCursor:
@@ -74,46 +74,19 @@ class GuestEvaluator:
         """What may be requested and is not there, no matter which peer claims to have it."""
         return self._request if self._has_moved else self._near.requestable
 
-    def prepare(self, wanted: PreparePolicy, call: Call | None = None) -> None:
-        """The local executable of a plan; for rules of peers in turn, like everything that they cost here."""
-        peer = wanted.plan.operands[1 - wanted.local_index].module
-        self._is_ours = wanted.are_all_ours  # our own rules cost what our own rules cost
-        limits = self._house.limits
-        engine = self._terms.engine_limits
-        if not self._is_ours and self._house.path is not None:
-            engine = replace(
-                engine,
-                max_peer_rows_touched=min(engine.max_peer_rows_touched, limits.first_rows),
-                max_held_bytes=min(engine.max_held_bytes, limits.held_bytes(self.store.stat().records, is_first=True)),
-            )
-        self._near = StoreEvaluator(self.store, replace(self._terms, engine_limits=engine))
-        with self._here(call or Call()):
-            self._near.prepare(wanted)
-        self._wanted = wanted
-        self._name = (str(peer.id), str(wanted.viewer))
-        self._has_moved = not self._is_ours and self._house.is_known_as_costly(self._name)
-        self._leave_room()
-        self._reset()
-
-    def forget_sets(self) -> None:
-        """Not for rules that may leave: then it has to be known what was told before. Rules that look at one record at
-        a time tell all of it when they leave."""
-        self._tells_all = not self._is_ours and self._near.is_recordwise
-        if self._is_ours or self._tells_all:
-            self._near.forget_sets()
-            self._forgets = True
-
     def resume(self, at: StoreCursor) -> bool:
         """From a set of an earlier moment, as long as the rules have not left."""
         return not self._has_moved and self._near.resume(at)
 
     def start_over(self) -> None:
-        """A call was broken off in the middle: the next one evaluates anew."""
+        """A call was broken off in the middle: the next one evaluates everything."""
         self._near.start_over()
         self._leave_room()
 
     def evaluate(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta:
-        """What changed in the two sets."""
+        """What changed in the two sets. NotNow if the call may not wait, and would have to."""
+        if not call.may_wait:
+            return self._followed(facts, claims, call)
         self._facts = facts
         for claim in claims.removed:
             self._claims.pop(claim.hash, None)
@@ -125,49 +98,42 @@ class GuestEvaluator:
         owed, self._owed = self._owed, NO_CHANGE
         return owed.then(delta)
 
-    def follow_shortly(self, facts: RuntimeFacts, call: Call) -> Delta | None:
-        """The same where a few records came, each is looked at by itself, and nobody is to be waited for."""
+    def _followed(self, facts: RuntimeFacts, claims: ClaimChanges, call: Call) -> Delta:
         if self._has_moved:
-            return None
+            raise NotNow("the rules are evaluated elsewhere")
         try:
-            with self._house.here_if_free(self._is_ours, self._turn_of(call)):
-                delta = self._near.follow_shortly(facts, call)
-        except (NotNow, LimitExceeded):  # the next evaluation finds out the same, and what to do about it
-            return None
-        return None if delta is None else self._note(delta)
+            with self._house.here_if_free(self.policy.is_ours, self._turn_of(call)):
+                return self._note(self._near.evaluate(facts, claims, call))
+        except LimitExceeded:  # the next evaluation finds out the same, and what to do about it
+            raise NotNow("there is more to do than a little") from None
 
-    def requestable_with(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str]:
-        """What could be requested of a peer that makes these claims; nothing of them is kept."""
+    def requestable_with(
+        self, claims: Sequence[Advertisement], source: str, call: Call, *, is_alone: bool = True
+    ) -> list[str] | None:
+        """What could be requested of a peer that makes these claims; nothing of them is kept.
+
+        None if a caller that is not alone has to be: as when rules leave, or have left."""
+        if not is_alone:
+            return None if self._has_moved else self._tried_beside(claims, source, call)
         if not self._has_moved:
             with self._trying(call):
                 return self._near.requestable_with(claims, source, call)
         return list(self._far(RequestableGuest(list(claims), source), call).requestable)
 
-    def requestable_freely(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None:
-        """The same for any number of callers at once; None if it has to be asked in turn, as when a link leaves."""
-        if self._has_moved:
-            return None
+    def _tried_beside(self, claims: Sequence[Advertisement], source: str, call: Call) -> list[str] | None:
         try:
-            with self._here(call):
-                return self._near.requestable_freely(claims, source, call)
+            with self._house.here(self.policy.is_ours, self._turn_of(call), call):
+                return self._near.requestable_with(claims, source, call, is_alone=False)
         except LimitExceeded:
             return None
 
-    def beside(self, call: Call) -> contextlib.AbstractContextManager[None]:
-        """A turn to look through many claims; what rules cost is not in it."""
-        return self._house.here(True, self._turn_of(call), call)
-
-    def turn(self, call: Call) -> contextlib.AbstractContextManager[None]:
-        """A turn to evaluate our own rules; those of peers take theirs where they are tried."""
-        return self.beside(call) if self._is_ours else contextlib.nullcontext()
-
-    def looking_through(self, call: Call) -> contextlib.AbstractContextManager[None]:
-        """A turn to look through rules of a peer, which takes the longer the more there are."""
-        return contextlib.nullcontext() if self._is_ours else self._here(call)
-
-    def _here(self, call: Call) -> contextlib.AbstractContextManager[None]:
-        """A turn to evaluate in this process."""
-        return self._house.here(self._is_ours, self._turn_of(call), call)
+    def turn(self, call: Call, work: Work) -> contextlib.AbstractContextManager[None]:
+        """A turn beside other links. Rules of peers take theirs where they are tried, so that theirs are the only
+        turns that evaluations of our own do not wait for; looking through claims costs the same whoever's rules."""
+        is_waited_for = work is Work.CLAIMS or (work is Work.EVALUATION) is self.policy.is_ours
+        if not is_waited_for:
+            return contextlib.nullcontext()
+        return self._house.here(work is not Work.RULES, self._turn_of(call), call)
 
     def _turn_of(self, call: Call) -> Hashable:
         """The account of the link that asks: links share an evaluator, and none pays for what another asked."""
@@ -177,13 +143,13 @@ class GuestEvaluator:
     def _trying(self, call: Call) -> Iterator[None]:
         """Here, with little fuel; what needs more leaves for good, and its work is done elsewhere."""
         try:
-            with self.looking_through(call):
+            with self.turn(call, Work.RULES):
                 yield
         except LimitExceeded:
-            if self._is_ours or self._house.path is None:
+            if not self._may_leave:
                 raise
             self._has_moved = True
-            self._house.note_costly(self._name)
+            self._house.note_costly(self.policy.peer_rules)
 
     def advertise(self, records: Records) -> list[Advertisement]:
         """One advertisement for each record, with the negotiated fields."""
@@ -225,7 +191,7 @@ class GuestEvaluator:
 
     def _ask_far(self, job: EvaluateGuest | RequestableGuest, call: Call) -> GuestAnswer:
         """The answer of our room; one that is fresh is told everything first."""
-        with self._house.turn(self._turn_of(call), self._name, self._room, call) as room:
+        with self._house.turn(self._turn_of(call), self.policy.peer_rules, self._room, call) as room:
             self._room = room
             if not room.is_fresh:
                 answer = room.ask(job)
@@ -239,11 +205,11 @@ class GuestEvaluator:
         return answer
 
     def _begin(self, room: Room) -> GuestAnswer:
-        wanted, facts = self._wanted, self._facts
-        assert wanted is not None
+        facts, limits = self._facts, self._house.limits
+        held = limits.held_bytes(self.store.stat().records)
+        policy = self.policy.within(max_peer_rows=limits.max_rows, max_held_bytes=held)
         assert self._house.path is not None
-        limits = self._house.limits
-        room.ask(BeginGuest(str(self._house.path), self._terms, wanted, limits.max_rows, self._held_bytes()))
+        room.ask(BeginGuest(str(self._house.path), policy, held))
         if facts is None:  # nothing was evaluated yet
             room.is_fresh = False
             return GuestAnswer(self._cursor, 0)
@@ -252,9 +218,6 @@ class GuestEvaluator:
         if self._tells_all:
             return replace(answer, delta=Delta(whole=ids_of_texts(answer.delta.send_added)))
         return replace(answer, delta=self._difference(answer.delta))
-
-    def _held_bytes(self) -> int:
-        return self._house.limits.held_bytes(self.store.stat().records)
 
     def _difference(self, whole: Delta) -> Delta:
         """From what was told before to what a process found that began from nothing."""
@@ -283,25 +246,16 @@ class GuestAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BeginGuest:
-    """Open the store and prepare the plan."""
+    """Open the store to evaluate a policy over it."""
 
     path: str
-    terms: Terms
-    wanted: PreparePolicy
-    max_rows: int
+    policy: LinkPolicy
     max_held_bytes: int
 
     def run(self, _: IO[bytes]) -> None:
         global _guest
         confine(self.max_held_bytes)
-        engine = replace(
-            self.terms.engine_limits,
-            max_peer_rows_touched=min(self.terms.engine_limits.max_peer_rows_touched, self.max_rows),
-            max_held_bytes=min(self.terms.engine_limits.max_held_bytes, self.max_held_bytes),
-        )
-        store = open_store(Path(self.path), read_only=True)
-        _guest = StoreEvaluator(store, replace(self.terms, engine_limits=engine))
-        _guest.prepare(self.wanted)
+        _guest = StoreEvaluator(open_store(Path(self.path), read_only=True), self.policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +277,8 @@ class RequestableGuest:
     source: str
 
     def run(self, _: IO[bytes]) -> GuestAnswer:
-        return _answered(lambda guest, call: {"requestable": guest.requestable_with(self.claims, self.source, call)})
+        claims, source = self.claims, self.source
+        return _answered(lambda guest, call: {"requestable": guest.requestable_with(claims, source, call) or ()})
 
 
 def _answered(work: Callable[[StoreEvaluator, Call], dict[str, Any]]) -> GuestAnswer:

@@ -7,34 +7,22 @@ limits are equal, and when neither a claim of a peer nor the passing of time can
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from time import thread_time
 from typing import TYPE_CHECKING, overload
 
-from lace.datalog.language.syntax import Rule
-from lace.facts.predicates import TICK_TAI
-from lace.interlace.effects import PreparePolicy
 from lace.interlace.host import Payer
 from lace.interlace.runtimefacts import RuntimeFacts
-from lace.interlace.setup.hello import NO_FIELDS, FieldSchema
-from lace.interlace.setup.terms import Terms
-from lace.limits import EngineLimits
-from lace.notation.digest import digest
-from lace.notation.fact import Fact
-from lace.runtime.rules.feeding import Feeding, feeding_of
 from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.runtime.rules.evaluator import Evaluator
     from lace.runtime.rules.followedset import FollowedSet, SharedSet
+    from lace.runtime.rules.policy import LinkPolicy, SharingKey
 
 
-@dataclass(frozen=True, slots=True)
-class SharingKey:
-    """Everything that a set of sendable records depends on, beside the store."""
-
-    rules: tuple[Rule, ...]
-    runtime: frozenset[Fact]
-    schema: FieldSchema
-    limits: EngineLimits
+MakeEvaluator = Callable[["LinkPolicy", bool], "Evaluator"]
+"""The evaluator of a policy, and whether it is for a set that links share."""
 
 
 @dataclass(slots=True)
@@ -52,34 +40,29 @@ class PolicyBook:
     with ever other rules and keys would have those forgotten that good peers come with again and again.
     """
 
-    def __init__(self, max_idle: int = 4, *, keeps_sets: bool = False) -> None:
+    def __init__(
+        self, max_idle: int = 4, *, keeps_sets: bool = False, clock: Callable[[], float] = thread_time
+    ) -> None:
         self._max_idle = max_idle
         self._keeps_sets = keeps_sets  # with the lace
+        self._clock = clock
         self._known: dict[SharingKey, _Known] = {}
         self._lock = threading.Lock()
 
     def take(
-        self, evaluator: Evaluator, terms: Terms, wanted: PreparePolicy, runtime: RuntimeFacts
+        self, policy: LinkPolicy, runtime: RuntimeFacts, make_evaluator: MakeEvaluator
     ) -> tuple[FollowedSet, SharingKey | None]:
-        """The sends of a policy that an evaluator was prepared for, and under which key they are to be given back."""
-        from lace.runtime.rules.followedset import (  # with the engine, which takes its time to load
-            PrivateSet,
-            SharedSet,
-        )
+        """The set under a policy, and the key under which it is to be given back; none if it is not shared."""
+        from lace.runtime.rules.followedset import PrivateSet, SharedSet  # with the engine, which is slow to load
 
-        feeding, program = feeding_of(wanted.plan), evaluator.lowered.program
-        is_bare = wanted.schema == NO_FIELDS
-        if feeding is Feeding.ALWAYS or TICK_TAI in program.base:
-            return PrivateSet(evaluator, terms.max_line_bytes, is_bare=is_bare), None
-        facts = frozenset(fact for fact in runtime.facts() if fact.predicate in program.base)
-        key = SharingKey(program.program.rules, facts, wanted.schema, terms.engine_limits)
+        if not policy.can_be_shared:
+            return PrivateSet(make_evaluator(policy, False)), None
+        key = policy.sharing_key(runtime)
         if (known := self._used(key)) is None:
-            # Made where nobody waits for it: a peer's rules may take long to look through, and the event loop asks too.
-            name = _name_of(key) if self._keeps_sets and not key.runtime else ""
-            is_ours = wanted.are_all_ours
-            store, longest = evaluator.store, terms.max_line_bytes
-            sends = SharedSet(evaluator, longest, feeding, store, name, is_bare=is_bare)
-            known = self._used(key, _Known(sends, is_ours))
+            # Made without the lock: to recall a set takes its time, and the event loop gives sets back.
+            name = key.kept_name if self._keeps_sets else ""
+            made = SharedSet(make_evaluator(policy, True), name, clock=self._clock)
+            known = self._used(key, _Known(made, policy.is_ours))
         return known.sends, key
 
     @overload
@@ -119,8 +102,3 @@ class PolicyBook:
         with self._lock:
             for found in [found for found, known in self._known.items() if not known.users]:
                 self._known.pop(found).sends.close()
-
-
-def _name_of(key: SharingKey) -> str:
-    """What a set is kept under; the limits of the engine decide whether there is one, not what it holds."""
-    return digest(repr((key.rules, key.schema)).encode()).hex()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,14 +19,16 @@ from lace.errors import InvalidInput
 from lace.limits import JudgingLimits
 from lace.spark.archive.delta import describe
 from lace.spark.archive.filesystem import Files, open_files
-from lace.spark.archive.log import ArchiveBatch, Commit, DataFile, Input, Log, LostRace, State
-from lace.spark.manifest import file_digest
-from lace.spark.source.files import input_files
+from lace.spark.archive.log import ArchiveBatch, Commit, DataFile, Input, Log, LostRace, State, StepWay
+from lace.spark.source.files import file_digest, input_files
+from lace.thresholds import ArchiveThresholds
 from lace.values import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lace.spark.archive.executors import Need, NewRecords
+    from lace.spark.engine.joins import JoinChoice
     from lace.spark.source.files import RawRecord
 
 RETRIES = 5
@@ -33,16 +36,6 @@ REBASES = 64
 _SMALL_FILE_BYTES = 32 << 20
 Progress = Callable[[str, str], None]
 Session = Callable[[], "SparkSession"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FewLimits:
-    """How much this process does without Spark (`bytes` 0 leaves everything to it), and how much tasks are given."""
-
-    bytes: int = 64 << 20  # of new inputs, and of the files that a step goes through
-    held: int = 8 << 20  # of the records that rules look at all at once
-    looked_through: int = 4_000_000  # rows of one narrow column that something is looked for in
-    sent_to_tasks: int = 1_000_000  # digests, places or hashes that every task of a job is given
 
 
 def silent(step: str, what: str) -> None:
@@ -65,34 +58,100 @@ def _batch_id(state: State) -> str:
     return f"{state.version + 1:08d}-{uuid.uuid4().hex[:8]}"
 
 
+def _view(prefix: str, table: str) -> str:
+    return f"{prefix}{table.replace('/', '_')}"
+
+
+def addition_need(state: State, inputs: Iterable[Input]) -> Need:
+    """What adding some inputs has to go through."""
+    from lace.spark.archive.executors import Need
+
+    known = state.rows("records") + state.rows("quarantine")
+    return Need(bytes=sum(given.size for given in inputs), scanned_rows=known)
+
+
+class _InputFiles:
+    """The records of bundles and stores."""
+
+    def __init__(self, archive: Archive, addresses: Sequence[str], split_bytes: int) -> None:
+        self._archive = archive
+        self._addresses = addresses
+        self._split_bytes = split_bytes
+
+    def rows(self) -> Iterator[RawRecord]:
+        from lace.spark.archive.in_process import read_inputs
+
+        return read_inputs(self._addresses)
+
+    def frame(self, columns: Sequence[str] | None = None) -> DataFrame:
+        from lace.spark.source.schemas import RAW
+        from lace.spark.source.source import raw_records
+
+        paths = [Path(address) for address in self._addresses]
+        chosen = tuple(RAW.names) if columns is None else columns
+        return raw_records(self._archive.spark, paths, self._split_bytes, chosen, self._archive.judging)
+
+
 class Archive:
-    """An archive under one address. A session is only asked for when there is work for one."""
+    """An archive under one address.
+
+    A session that is handed in means Spark. A function that starts one is called when there is work for it: which steps
+    those are is decided from sizes (`executors`), unless the user `wants_spark`.
+    """
 
     def __init__(
         self,
         uri: str,
-        session: Session | None = None,
+        session: SparkSession | Session | None = None,
         *,
         progress: Progress = silent,
-        few: FewLimits | None = None,
+        thresholds: ArchiveThresholds | None = None,
         judging: JudgingLimits | None = None,
+        wants_spark: bool = False,
     ) -> None:
         self._session = session
         self.uri = uri
         self._told = progress
-        self._said = threading.local()  # what each thread said last: changes are worked out side by side
-        self.few = few or FewLimits()  # what is done by this process alone
+        self._thread = threading.local()  # the step that each thread is at: changes are worked out side by side
+        self.thresholds = thresholds or ArchiveThresholds()
         self.judging = judging or JudgingLimits()
+        self.wants_spark = wants_spark or (session is not None and not callable(session))
 
     def progress(self, step: str, what: str) -> None:
         """Say what is done."""
-        self._said.step = step
+        self._thread.step = step
         self._told(step, what)
+
+    def say_step(self, step: str) -> None:
+        """A step begins: if a job of it fails, that is told with its name."""
+        self._thread.step = step
+
+    def step_done(self, step: str, what: str, way: StepWay) -> None:
+        """Say what came out of a step and who carried it out; the commit will say it too."""
+        self._ways[step] = way
+        self.progress(step, f"{what} ({way})")
+
+    @property
+    def _ways(self) -> dict[str, StepWay]:
+        """Of the change that this thread works out."""
+        found: dict[str, StepWay] = self._thread.__dict__.setdefault("ways", {})
+        return found
+
+    def way_of(self, step: str) -> StepWay:
+        """Who carried out a step of the change that this thread works out."""
+        return self._ways[step]
+
+    @cached_property
+    def joins(self) -> JoinChoice:
+        """How jobs join with hashes: of one narrow column more rows fit into a task than of a relation."""
+        from lace.spark.engine.joins import JoinChoice
+
+        return JoinChoice(broadcast_rows=self.thresholds.broadcast_rows, task_rows=self.thresholds.task_rows)
 
     @cached_property
     def spark(self) -> SparkSession:
         if self._session is not None:
-            return self._session()
+            return self._session() if callable(self._session) else self._session
         from lace.spark.session.session import spark_session
 
         return spark_session(app_name="lace archive")
@@ -139,15 +198,17 @@ class Archive:
 
     def _worked_out(self, work: Callable[[State], Commit | None], state: State) -> Commit | None:
         """The change; a job that fails is told with the step that was said last."""
-        self._said.step = "archive"
+        self._thread.step = "archive"
+        self._thread.ways = {}
         try:
-            return work(state)
+            change = work(state)
+            return None if change is None else replace(change, ways=self._ways)
         except Exception as error:
             if "pyspark" not in sys.modules:  # no job has run, and none can have failed
                 raise
             from lace.spark.session.failure import plainly
 
-            plain = plainly(self._said.step, error)
+            plain = plainly(self._thread.step, error)
             if plain is None:
                 raise
             raise plain from error
@@ -176,86 +237,26 @@ class Archive:
             if not new:
                 self.progress("add", "nothing new")
                 return None
-            from lace.spark.archive import few
-
             self.progress("add", f"reading {len(new):,} files")
-            if few.can_add(self.few, self.files, state, new.values()):
-                return self.small_addition(state, few.read_inputs(new.values()), new)
-            from lace.spark.source.source import raw_records
-
-            addresses = [Path(item.address) for item in new.values()]
-            raw = partial(raw_records, self.spark, addresses, split_bytes, limits=self.judging)
-            return self.addition(state, raw, new)
+            return self.addition(state, _InputFiles(self, [item.address for item in new.values()], split_bytes), new)
 
         return self.commit(work)
 
-    def addition(self, state: State, raw: Callable[..., DataFrame], inputs: Mapping[str, Input]) -> Commit:
-        """The records of some frames that are not here yet, judged once; two passes: places first, then the bytes."""
-        from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+    def addition(self, state: State, found: NewRecords, inputs: Mapping[str, Input]) -> Commit:
+        """The records that are not here yet, judged once, as a batch."""
+        from lace.spark.archive.executors import Steps
 
-        from lace.spark.archive import tables
-        from lace.spark.jobs import ingest, validate
-
-        places = raw(ingest.PLACES).persist()
-        known = self._known_contents(state)
-        few = known is not None and places.count() <= self.few.sent_to_tasks
-        repeated = ingest.repeats(places, known, few=few).persist()
-        copies = repeated.count()
-        few = copies <= self.few.sent_to_tasks
-        fresh = ingest.first_copies(raw(), None, F.broadcast(repeated) if few else repeated)
-        judged = validate.judged(fresh, keep_bytes=True, limits=self.judging)
+        step = Steps(self, state).step("add")
         batch = _batch_id(state)
-        added = self._write_judged(judged, batch)
-        repeated.unpersist()
-        places.unpersist()
-        records = [file for file in added if file.table == "records"]
-        narrow = tables.read(self.spark, self.files, "records", records)
-        valid = sum(file.rows for file in records)
-        order = tables.ORDERS["coordinates"]
-        added += tables.write(self.spark, self.files, "coordinates", narrow, by=order, rows=valid)
-        judged_rows = valid + sum(file.rows for file in added if file.table == "quarantine")
-        return self._addition(batch, inputs, judged_rows + copies, added)
-
-    def _known_contents(self, state: State) -> DataFrame | None:
-        """The digests of everything that was ever read; None if that is nothing."""
-        from lace.spark.engine.relations import union
-
-        held = [name for name in ("records", "quarantine") if state.table(name)]
-        return union(self._frame(state, name).select("content") for name in held) if held else None
-
-    def small_addition(self, state: State, found: Iterable[RawRecord], inputs: Mapping[str, Input]) -> Commit:
-        """The same for records that this process reads, without Spark."""
-        from lace.spark.archive import few
-
-        batch = _batch_id(state)
-        return self._addition(batch, inputs, *few.added(self.files, state, found, batch, self.judging))
-
-    def _addition(self, batch: str, inputs: Mapping[str, Input], read: int, added: Sequence[DataFile]) -> Commit:
-        valid, bad = (sum(file.rows for file in added if file.table == name) for name in ("records", "quarantine"))
-        counts = {"files": len(inputs), "read": read, "repeats": read - valid - bad, "valid": valid, "quarantined": bad}
-        self.progress("add", ", ".join(f"{key} {value:,}" for key, value in counts.items()))
-        made = ArchiveBatch(id=batch, inputs=dict(inputs), counts=counts)
-        return Commit(operation="add", counts=counts, added=tuple(added), batch=made)
-
-    def _write_judged(self, judged: DataFrame, batch: str) -> list[DataFile]:
-        """Records and quarantine in one pass: bytes are read, judged and written once."""
-        from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
-
-        from lace.spark.archive import tables
-
-        folder = f"data/records/{uuid.uuid4().hex}"
-        frame = judged.select("*", tables.timestamp(F.col("tai")).alias("ts"), F.lit(batch).alias("batch")).withColumn(
-            "headers", tables.header_map(F.col("headers"))
+        added = step.do(addition_need(state, inputs.values()), lambda executor: executor.add(found, batch))
+        valid, bad = (
+            sum(file.rows for file in added.files if file.table == name) for name in ("records", "quarantine")
         )
-        kind = F.when(F.col("rule").isNull(), "records").otherwise("quarantine").alias("kind")
-        names = dict.fromkeys([*tables.SCHEMAS["records"].names, "rule", "reason"])
-        writer = frame.select(*names, kind).write.partitionBy("kind").options(**tables.BLOOM)
-        writer.parquet(f"{self.files.uri}/{folder}")
-        made: list[DataFile] = []
-        for table in ("records", "quarantine"):
-            listed = self.files.listing(f"{folder}/kind={table}")
-            made += tables.described(self.spark, self.files, table, listed)
-        return made
+        counts = {"files": len(inputs), "read": added.read, "repeats": added.read - valid - bad}
+        counts |= {"valid": valid, "quarantined": bad}
+        step.tell(", ".join(f"{key} {value:,}" for key, value in counts.items()))
+        made = ArchiveBatch(id=batch, inputs=dict(inputs), counts=counts, way=self.way_of("add"))
+        return Commit(operation="add", counts=counts, added=tuple(added.files), batch=made)
 
     # Reading
 
@@ -274,8 +275,8 @@ class Archive:
 
         state = self.log.state(as_of)
         for name in tables.SCHEMAS:
-            self._frame(state, name).createOrReplaceTempView(f"{prefix}{name}")
-        return [f"{prefix}{name}" for name in tables.SCHEMAS]
+            self._frame(state, name).createOrReplaceTempView(_view(prefix, name))
+        return [_view(prefix, name) for name in tables.SCHEMAS]
 
     def records_of(self, state: State, batches: Sequence[str]) -> DataFrame:
         """The records that some batches brought."""
@@ -295,16 +296,18 @@ class Archive:
     # Removing and compacting
 
     def remove(self, hashes: DataFrame | Sequence[str], operation: str = "remove") -> State:
-        """Take records away: the files that hold them are written anew without them."""
+        """Take records away: the files that hold them are written again without them."""
         from lace.spark.archive import rewrite
+        from lace.spark.archive.executors import Steps
 
         def work(state: State) -> Commit | None:
-            added, dropped, rows = rewrite.without(self, state, hashes)
+            step = Steps(self, state).step(operation)
+            added, dropped, rows = step.by_jobs(lambda: rewrite.without(self, state, hashes))
             if not dropped:
                 self.progress(operation, "nothing to remove")
                 return None
             counts = {"removed": rows, "files": len(dropped)}
-            self.progress(operation, ", ".join(f"{key} {value:,}" for key, value in counts.items()))
+            step.tell(", ".join(f"{key} {value:,}" for key, value in counts.items()))
             return Commit(operation=operation, counts=counts, added=tuple(added), dropped=tuple(dropped), removal=True)
 
         return self.commit(work)
@@ -312,14 +315,16 @@ class Archive:
     def compact(self, small_bytes: int = _SMALL_FILE_BYTES, file_rows: int = 1_000_000) -> State:
         """Write small files together, in the order that lookups prune by."""
         from lace.spark.archive import rewrite
+        from lace.spark.archive.executors import Steps
 
         def work(state: State) -> Commit | None:
-            added, dropped = rewrite.compacted(self, state, small_bytes, file_rows)
-            if not dropped:
+            if not rewrite.is_worth_compacting(state, small_bytes):
                 self.progress("compact", "nothing to do")
                 return None
+            step = Steps(self, state).step("compact")
+            added, dropped = step.by_jobs(lambda: rewrite.compacted(self, state, small_bytes, file_rows))
             counts = {"files before": len(dropped), "files after": len(added)}
-            self.progress("compact", ", ".join(f"{key} {value:,}" for key, value in counts.items()))
+            step.tell(", ".join(f"{key} {value:,}" for key, value in counts.items()))
             return Commit(operation="compact", counts=counts, added=tuple(added), dropped=tuple(dropped))
 
         return self.commit(work)

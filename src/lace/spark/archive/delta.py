@@ -1,8 +1,9 @@
 """Delta Lake metadata beside the tables of an archive, for engines that are not Spark.
 
 Rule: the archive's own log is the truth; this says the same again, table by table. It is brought up to date after a
-commit and repairs itself after a crash: it compares what Delta names with what the archive names. Whoever has described
-a version looks whether it still is the newest: of several writers the last one to write here leaves the newest behind.
+commit and repairs itself after a crash: it compares what Delta names with what the archive names. A writer that has
+described a version looks whether it still is the newest: of several writers the last one to write here leaves the
+newest behind.
 """
 
 from __future__ import annotations

@@ -13,11 +13,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from lace.spark.archive import few
-from lace.spark.archive.archive import Archive
+from lace.spark.archive.archive import Archive, addition_need
+from lace.spark.archive.executors import is_for_process
 from lace.spark.archive.log import Input, State
-from lace.spark.manifest import fingerprint
-from lace.spark.source.files import input_files
+from lace.spark.source.files import fingerprint, input_files
 from lace.spark.source.source import FORMAT
 from lace.spark.source.stream import move_apart
 from lace.values import dataclass
@@ -60,7 +59,7 @@ def follow(
     committed are moved to `done`, if that is given.
     """
     take = _taker(archive, after, told)
-    waiting = _few_waiting(archive, inbox, all_of_them=done is not None) if every_seconds is None else None
+    waiting = _waiting_for_process(archive, inbox, all_of_them=done is not None) if every_seconds is None else None
     if waiting is not None:
         _take_waiting(waiting, take, max_files, done)
     else:
@@ -68,7 +67,7 @@ def follow(
 
 
 def _taker(archive: Archive, after: Callable[[State], object], told: Callable[[MicroBatch], None]) -> Take:
-    """What adds some files, has the steps run and tells of it."""
+    """What adds some files, has the steps run and reports it."""
 
     def take(paths: Sequence[Path], number: int) -> None:
         began = time.monotonic()
@@ -126,7 +125,7 @@ def _stream(
         query.stop()
 
 
-def _few_waiting(archive: Archive, inbox: Path, *, all_of_them: bool) -> list[Path] | None:
+def _waiting_for_process(archive: Archive, inbox: Path, *, all_of_them: bool) -> list[Path] | None:
     """The files of an inbox that were not read, or all of them, oldest first; None if they are too much for this way.
 
     A file that was read and not moved away, since a crash came between, is found there by the archive.
@@ -138,7 +137,7 @@ def _few_waiting(archive: Archive, inbox: Path, *, all_of_them: bool) -> list[Pa
     }
     read = {item for batch in state.batches for item in batch.inputs.values()}
     new = {path: item for path, item in there.items() if item.size and item not in read}
-    if not archive.few.bytes or not few.can_add(archive.few, archive.files, state, new.values()):
+    if not is_for_process(archive, addition_need(state, new.values())):
         return None
     wanted = there if all_of_them else new
     return sorted(wanted, key=lambda path: (wanted[path].modified_ns, path))

@@ -9,7 +9,7 @@ replayed; every few commits carry the whole, so that a reader opens few files. N
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -51,6 +51,31 @@ class Input:
     modified_ns: int = 0
 
 
+HERE, ON_SPARK = "in this process", "on Spark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWay:
+    """Who carried a step out; of how many jobs, where that was Spark and its session could say."""
+
+    where: str
+    jobs: int | None = None
+    seconds: float = 0.0
+
+    @classmethod
+    def together(cls, ways: Sequence[StepWay]) -> StepWay | None:
+        """Several ways as one: on Spark if one of them was; None of none."""
+        if not ways:
+            return None
+        jobs = [way.jobs for way in ways if way.where == ON_SPARK]
+        known = sum(count for count in jobs if count is not None) if None not in jobs else None
+        seconds = round(sum(way.seconds for way in ways), 3)
+        return cls(where=ON_SPARK, jobs=known, seconds=seconds) if jobs else cls(where=HERE, seconds=seconds)
+
+    def __str__(self) -> str:
+        return self.where if self.jobs is None else f"{self.where}, {self.jobs} job{'' if self.jobs == 1 else 's'}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveBatch:
     """One addition: the inputs it read, by content, and what became of them."""
@@ -58,6 +83,7 @@ class ArchiveBatch:
     id: str
     inputs: dict[str, Input]
     counts: dict[str, int]
+    way: StepWay | None = None  # None in commits of older versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +96,7 @@ class StepResult:
     counts: dict[str, int]
     seconds: float
     kept: bool = False  # whether all that its rules derive is stored, so that it can follow what changes
+    way: StepWay | None = None  # None in commits of older versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +145,7 @@ class Commit:
     removal: bool = False
     oldest: int | None = None
     forgotten: tuple[str, ...] = ()  # results that are no longer kept
+    ways: Mapping[str, StepWay] = field(default_factory=dict)  # who carried each step out
 
     def apply(self, state: State) -> State:
         gone = set(self.dropped)
@@ -220,6 +248,7 @@ def _decoded(data: bytes) -> tuple[Commit, State | None]:
     body["forgotten"] = tuple(body.get("forgotten", ()))
     body["batch"] = None if body["batch"] is None else _batch(body["batch"])
     body["results"] = _results(body["results"])
+    body["ways"] = {step: StepWay(**way) for step, way in body.get("ways", {}).items()}
     if whole is None:
         return Commit(**body), None
     whole["files"] = _files(whole["files"])
@@ -229,7 +258,8 @@ def _decoded(data: bytes) -> tuple[Commit, State | None]:
 
 
 def _batch(found: dict[str, Any]) -> ArchiveBatch:
-    return ArchiveBatch(**{**found, "inputs": {content: Input(**item) for content, item in found["inputs"].items()}})
+    inputs = {content: Input(**item) for content, item in found["inputs"].items()}
+    return ArchiveBatch(**{**found, "inputs": inputs, "way": _way(found.get("way"))})
 
 
 def _files(found: list[dict[str, Any]]) -> tuple[DataFile, ...]:
@@ -237,4 +267,11 @@ def _files(found: list[dict[str, Any]]) -> tuple[DataFile, ...]:
 
 
 def _results(found: dict[str, dict[str, Any]]) -> dict[str, StepResult]:
-    return {key: StepResult(**{**item, "batches": tuple(item["batches"])}) for key, item in found.items()}
+    return {
+        key: StepResult(**{**item, "batches": tuple(item["batches"]), "way": _way(item.get("way"))})
+        for key, item in found.items()
+    }
+
+
+def _way(found: dict[str, Any] | None) -> StepWay | None:
+    return None if found is None else StepWay(**found)

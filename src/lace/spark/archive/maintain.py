@@ -22,8 +22,9 @@ from lace.datalog.planning.stratify import Stratum, read_atom, strata
 from lace.datalog.planning.unfold import unfold
 from lace.datalog.source import Row
 from lace.limits import EngineLimits
-from lace.spark.archive import fewrun, rewrite, tables
+from lace.spark.archive import in_process, rewrite, tables
 from lace.spark.archive.changes import Changed, came, doubted, ever, maintenance, was, went
+from lace.spark.archive.executors import Need, is_for_process
 from lace.spark.archive.log import DataFile
 from lace.spark.engine.executor import MAX_UNFOLDED_BODY, SparkEvaluation, SparkSettings, evaluate, is_star
 from lace.spark.engine.pivot import UNIT, relation_columns, star_relation
@@ -117,7 +118,7 @@ class Maintainer:
     # From scratch
 
     def derive(self, records: Records) -> list[DataFile]:
-        """Everything anew; the files of the goal."""
+        """Derive everything from nothing; the files of the goal."""
         derived = self.rules.derived
         found = self._evaluated(self.rules.program, self.base, derived, records.now)
         made = {predicate: self._store(predicate, found.relations[predicate]) for predicate in derived}
@@ -185,7 +186,7 @@ class Maintainer:
             )
             shifts[predicate] = shift
             if shift.went.rows:
-                self._take_out(predicate, shift.went.frame)
+                self._take_out(predicate, shift.went.frame, shift.went.rows)
             new[predicate] = self._store(predicate, shift.came) if shift.came.rows else []
         return new
 
@@ -259,19 +260,19 @@ class Maintainer:
         return Sized(frame.select(*shown), sum(file.rows for file in files))
 
     def _store(self, predicate: Predicate, rows: Sized) -> list[DataFile]:
-        made = self._store_few(predicate, rows.values) if rows.values is not None else None
+        made = self._store_here(predicate, rows.values) if rows.values is not None else None
         if made is None:
             made = self._store_by_job(predicate, rows.frame)
         self.added += made
         return made
 
-    def _store_few(self, predicate: Predicate, rows: Sequence[Row]) -> list[DataFile] | None:
+    def _store_here(self, predicate: Predicate, rows: Sequence[Row]) -> list[DataFile] | None:
         """Rows that the driver has need no job to be written; None if they do."""
-        if self.archive.files.folder is None or not self.archive.few.bytes:
+        if not is_for_process(self.archive, Need()):
             return None
         if predicate == self.goal:
-            return fewrun.write_selected(self.archive, self.mark, sorted(row[0] for row in rows), self.batch)
-        return fewrun.write_relation(self.archive, self.mark, _name(predicate), sorted(rows))
+            return in_process.write_selected(self.archive.files, self.mark, sorted(row[0] for row in rows), self.batch)
+        return in_process.write_relation(self.archive.files, self.mark, _name(predicate), sorted(rows))
 
     def _store_by_job(self, predicate: Predicate, rows: DataFrame) -> list[DataFile]:
         rules = F.lit(self.mark).alias("rules")
@@ -283,13 +284,13 @@ class Maintainer:
             table, frame = "relations", rows.select(rules, name, _terms(predicate).alias("terms"))
         return tables.write(self.archive.spark, self.archive.files, table, frame)
 
-    def _take_out(self, predicate: Predicate, rows: DataFrame) -> None:
+    def _take_out(self, predicate: Predicate, rows: DataFrame, count: int) -> None:
         """Files that hold rows which are derived no more are written without them."""
         if predicate == self.goal:
             table, key, gone = "selected", "hash", rows.select(F.col("c0").alias("hash"))
         else:
             table, key, gone = "relations", "terms", rows.select(_terms(predicate).alias("terms"))
-        new, old = rewrite.cut(self.archive, table, self._files(predicate), gone, key)
+        new, old = rewrite.cut(self.archive, table, self._files(predicate), gone, key, count)
         self.added = [file for file in self.added if file.path not in set(old)] + new
         self.dropped += old
 

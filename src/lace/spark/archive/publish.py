@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.errors import InvalidInput
-from lace.spark.archive import fewrun, tables
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.choosing import Ends, WantedRecords, ends_of, records_for
+from lace.spark.archive.executors import Need, Steps, Unseen, files_bytes, files_rows
 from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.run import rules_mark
 from lace.spark.jobs.evaluate import PeerPolicy
-from lace.spark.jobs.reconcile import partition_prefix
-from lace.spark.source.source import FORMAT
 
 FOLDER = "published"
+BUNDLES = "bundles"
 
 
 def is_published(state: State, peers: Sequence[PeerPolicy]) -> bool:
@@ -54,9 +48,19 @@ def _key(peer: str) -> str:
     return f"publish:{peer}"
 
 
-def publish(archive: Archive, peers: Sequence[PeerPolicy], target: Path | None = None) -> State:
-    """Write what is new for each peer under TARGET/PEER/VERSION; what each may have is that of the last run."""
-    # Absolute: whoever writes the bundles runs in another folder.
+def publish(
+    archive: Archive,
+    peers: Sequence[PeerPolicy],
+    target: Path | None = None,
+    *,
+    whole: Callable[[Path, Path], None] | None = None,
+) -> State:
+    """Write what is new for each peer under TARGET/PEER/VERSION; what each may have is that of the last run.
+
+    With `whole` a peer's folder is written from nothing instead, all that it may have under TARGET/PEER/bundles, and
+    `whole` is called with the two folders before the commit that says so.
+    """
+    # Absolute: the tasks that write the bundles run in another folder.
     folder = target.absolute() if target is not None else archive.files.folder and archive.files.folder / FOLDER
     if folder is None:
         raise InvalidInput(
@@ -74,20 +78,29 @@ def publish(archive: Archive, peers: Sequence[PeerPolicy], target: Path | None =
             return None
         results: dict[str, StepResult] = {}
         added: list[DataFile] = []
+        dropped: list[str] = []
         for peer in peers:
             if _is_done(state, peer):
                 continue
-            place = folder / peer.name / f"{state.version + 1:08d}"
+            if whole is not None:
+                shutil.rmtree(folder / peer.name, ignore_errors=True)
+                dropped += [file.path for file in held_by(state, peer.name)]
+            place = folder / peer.name / (BUNDLES if whole is not None else f"{state.version + 1:08d}")
             written.append(place)
-            new, results[_key(peer.name)] = _publish_one(archive, state, peer, place)
+            new, results[_key(peer.name)] = _publish_one(archive, state, peer, place, whole is not None)
             added += new
+            if whole is not None:
+                place.mkdir(parents=True, exist_ok=True)
+                whole(folder / peer.name, place)
         counts = {name: count for result in results.values() for name, count in result.counts.items()}
-        return Commit(operation="publish", counts=counts, added=tuple(added), results=results)
+        return Commit(operation="publish", counts=counts, added=tuple(added), dropped=tuple(dropped), results=results)
 
     return archive.commit(work)
 
 
-def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) -> tuple[list[DataFile], StepResult]:
+def _publish_one(
+    archive: Archive, state: State, peer: PeerPolicy, place: Path, is_whole: bool
+) -> tuple[list[DataFile], StepResult]:
     began = time.monotonic()
     mark = rules_mark(peer)
     selected = state.results.get(f"selected:{mark}")
@@ -97,90 +110,36 @@ def _publish_one(archive: Archive, state: State, peer: PeerPolicy, place: Path) 
             rule="publish-order",
             found=peer.name,
         )
-    unseen = _unseen(state, peer, selected)
-    few = fewrun.unpublished(archive, state, unseen.files, unseen.batches, held_by(state, peer.name))
-    if few is not None:
-        rows, made = len(few.hashes), fewrun.write_published(archive, peer.name, few, place)
-    else:
-        rows, made = _publish_by_jobs(archive, state, peer, unseen, place)
-    counts = {f"published {peer.name}": rows}
-    archive.progress(f"publish for {peer.name}", f"{rows:,} new records")
-    seconds = round(time.monotonic() - began, 3)
-    done = StepResult(mark=mark, batches=selected.batches, removals=selected.removals, counts=counts, seconds=seconds)
+    unseen = _unseen(state, None if is_whole else state.results.get(_key(peer.name)), selected)
+    given = [] if is_whole else held_by(state, peer.name)
+    wanted = set(unseen.batches)
+    records = [file for file in state.table("records") if wanted & set(file.batches)]
+    need = Need(bytes=max(files_bytes(unseen.files), files_bytes(records)), scanned_rows=files_rows(given))
+    step = Steps(archive, state).step(f"publish for {peer.name}")
+    rows, made = step.do(need, lambda executor: executor.publish(peer, unseen, given, place))
+    step.tell(f"{rows:,} new records")
+    done = StepResult(
+        mark=mark,
+        batches=selected.batches,
+        removals=selected.removals,
+        counts={f"published {peer.name}": rows},
+        seconds=round(time.monotonic() - began, 3),
+        way=step.way,
+    )
     return made, done
 
 
-def _publish_by_jobs(
-    archive: Archive, state: State, peer: PeerPolicy, unseen: _Unseen, place: Path
-) -> tuple[int, list[DataFile]]:
-    selected = _selected(archive, unseen)
-    given = held_by(state, peer.name)
-    if unseen.is_all and not given:
-        fresh, ends, is_all = selected, ends_of(unseen.files), True  # whole files: their commit knows
-    else:
-        fresh = _not_given(archive, selected, unseen, given).persist()
-        ends = Ends(*fresh.agg(F.min("hash"), F.max("hash"), F.count(F.lit(1))).collect()[0])
-        is_all = not given or ends.rows == selected.count()
-    made: list[DataFile] = []
-    if ends.rows:
-        wanted = WantedRecords(fresh, ends, unseen.batches, is_all)
-        records = records_for(archive, state, peer, wanted)
-        records.select("stored").write.format(FORMAT).mode("overwrite").save(str(place))
-        named = fresh.select(F.lit(peer.name).alias("peer"), partition_prefix(), "hash")
-        made = tables.write(archive.spark, archive.files, "published", named, by=("hash",), rows=ends.rows, move=False)
-    fresh.unpersist()
-    return ends.rows, made
-
-
-class _Unseen(NamedTuple):
-    """What was selected since a peer was last given something: the files that say so, and the batches."""
-
-    files: list[DataFile]
-    batches: list[str]
-    is_all: bool  # every row of the files counts, whatever its batch
-
-
-def _unseen(state: State, peer: PeerPolicy, selected: StepResult) -> _Unseen:
+def _unseen(state: State, before: StepResult | None, selected: StepResult) -> Unseen:
     """Of the batches that the selection has seen: the archive may have newer ones."""
     files = [file for file in state.table("selected") if file.low.get("rules") == selected.mark]
-    before = state.results.get(_key(peer.name))
     # Removed records may make others selected, and other rules any: then every selected row is looked at.
     if before is None or (before.mark, before.removals) != (selected.mark, state.removals):
-        return _Unseen(files, list(selected.batches), True)
+        return Unseen(files, list(selected.batches), True)
     seen = set(before.batches)
     files = [file for file in files if not seen.issuperset(file.batches)]
-    return _Unseen(files, [batch for batch in selected.batches if batch not in seen], False)
-
-
-def _selected(archive: Archive, unseen: _Unseen) -> DataFrame:
-    """The hashes that a peer may have, of what it was not told of."""
-    rows = tables.read(archive.spark, archive.files, "selected", unseen.files)
-    return (rows if unseen.is_all else rows.where(F.col("batch").isin(*unseen.batches))).select("hash")
-
-
-def _not_given(archive: Archive, hashes: DataFrame, unseen: _Unseen, held: Sequence[DataFile]) -> DataFrame:
-    """Those of some hashes that are not among what a peer was given."""
-    if not held:
-        return hashes
-    given = tables.read(archive.spark, archive.files, "published", held).select("hash")
-    if sum(file.rows for file in unseen.files) <= archive.few.sent_to_tasks:  # what was given stays where it is
-        given = given.join(F.broadcast(hashes), on="hash", how="left_semi")
-    return hashes.join(given, on="hash", how="left_anti")
+    return Unseen(files, [batch for batch in selected.batches if batch not in seen], False)
 
 
 def held_by(state: State, peer: str) -> list[DataFile]:
     """The files with what a peer was given."""
     return [file for file in state.table("published") if file.low.get("peer") == peer]
-
-
-def lacking(archive: Archive, state: State) -> DataFrame:
-    """(archive, prefix, records): how many records each peer may have and was not given, by partition.
-
-    A peer counts here once it was listed for (`run`); what it has from elsewhere is not known.
-    """
-    spark, files = archive.spark, archive.files
-    listed = tables.read(spark, files, "advertisements", list(state.table("advertisements"))).select("peer", "hash")
-    given = tables.read(spark, files, "published", list(state.table("published"))).select("peer", "hash")
-    missing = listed.join(given, on=["peer", "hash"], how="left_anti")
-    counted = missing.groupBy("peer", partition_prefix()).agg(F.count(F.lit(1)).alias("records"))
-    return counted.select(F.col("peer").alias("archive"), "prefix", "records")

@@ -8,42 +8,29 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeAlias
 
-import pyarrow as pa
-from pyspark.sql import DataFrame
-
-from lace.spark.archive import fewreport
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.log import FOLDER, Commit, State
-from lace.spark.archive.publish import held_by, lacking
+from lace.spark.archive.executors import Need, Steps
+from lace.spark.archive.log import Commit, State
+from lace.spark.archive.publish import held_by
+from lace.spark.archive.tables import COUNTED
 from lace.spark.jobs.page import page
-from lace.spark.jobs.reconcile import missing_by_partition, missing_records
-from lace.spark.jobs.report import (
-    ArchiveReport,
-    Counts,
-    InputRow,
-    PeerRow,
-    ReportCounts,
-    StepRow,
-    TableRow,
-    count,
-    missing_counts,
-    shown,
-)
-from lace.spark.source.source import raw_records
+from lace.spark.jobs.report import ArchiveReport, Counts, InputRow, PeerRow, StepRow, TableRow, shown
 
 _LISTED = "advertise:"
 _ADDITIONS_SHOWN = 30
 _COMMITS_LOOKED_AT = 200
-Hashes: TypeAlias = "DataFrame | pa.Table"  # a column `hash`: with the cluster, or here where they are few
 
 
-def report(archive: Archive, others: Mapping[str, Hashes] | None = None) -> ArchiveReport:
-    """What there is to say about an archive as it is now; `others` are hashes of records that stand elsewhere."""
+def report(archive: Archive, others: Mapping[str, Path] | None = None) -> ArchiveReport:
+    """What there is to say about an archive as it is now; `others` are places to reconcile with."""
     state = archive.log.state()
     commits = archive.log.commits(range(max(1, state.version - _COMMITS_LOOKED_AT), state.version + 1))
-    counted, missing = _looked_at(archive, state, others or {})
+    step = Steps(archive, state).step("report")
+    # What is at other places is counted once it is looked at.
+    need = Need(held_rows=sum(state.rows(name) for name in COUNTED))
+    counted, missing = step.do(need, lambda executor: executor.count(others or {}))
+    step.tell(f"{state.rows('records'):,} records")
     return shown(
         counted,
         missing,
@@ -55,44 +42,13 @@ def report(archive: Archive, others: Mapping[str, Hashes] | None = None) -> Arch
     )
 
 
-def _looked_at(archive: Archive, state: State, others: Mapping[str, Hashes]) -> tuple[ReportCounts, dict[str, Counts]]:
-    """What the tables hold and who lacks what: by this process where all of it is few, else by jobs."""
-    few = {name: hashes for name, hashes in others.items() if isinstance(hashes, pa.Table)}
-    if len(few) == len(others) and fewreport.can_count(archive, state, sum(map(len, few.values()))):
-        return fewreport.count(archive, state), fewreport.missing(archive, state, few)
-    records, listed = archive.table("records"), archive.table("advertisements").select("peer", "hash")
-    missing = missing_counts(lacking(archive, state)) if state.table("advertisements") else {}
-    if others:
-        frames = {name: archive.spark.createDataFrame(hashes) for name, hashes in few.items()}
-        apart = missing_records({"here": records.select("hash"), **others, **frames})
-        missing |= missing_counts(missing_by_partition(apart))
-    counted = count(
-        records,
-        archive.table("quarantine") if state.table("quarantine") else None,
-        listed if state.table("advertisements") else None,
-    )
-    return counted, missing
-
-
-def write_report(archive: Archive, others: Mapping[str, Hashes] | None = None) -> ArchiveReport:
+def write_report(archive: Archive, others: Mapping[str, Path] | None = None) -> ArchiveReport:
     """`report.html` and `report.json` at the root of the archive."""
     found = report(archive, others)
     body = json.dumps(found.as_json(), indent=2, ensure_ascii=False) + "\n"
     archive.files.replace("report.json", body.encode("utf-8", "backslashreplace"))
     archive.files.replace("report.html", page(found).encode("utf-8", "backslashreplace"))
     return found
-
-
-def hashes_at(archive: Archive, path: Path) -> Hashes:
-    """The hashes of what stands at a place: another archive, or bundles and stores."""
-    few = fewreport.hashes_elsewhere(archive, path)
-    if few is not None:
-        return few
-    if (path / FOLDER).is_dir():
-        return Archive(str(path), lambda: archive.spark).table("records").select("hash")
-    # Only what is asked for leaves the tasks: a function of Python is given no hint that nobody reads the bytes.
-    raw = raw_records(archive.spark, [path], columns=("hash", "rule"))
-    return raw.where("rule is null and hash is not null").select("hash")
 
 
 def _peers(state: State, missing: Mapping[str, Counts]) -> list[PeerRow]:

@@ -1,6 +1,6 @@
-"""Files written anew: without removed records, or small ones together.
+"""Files written again: without removed records, or small ones together.
 
-Rule: rows move, and none changes. Tables stay plain Parquet: whoever reads them needs no list of deleted rows.
+Rule: rows move, and none changes. Tables stay plain Parquet: readers need no list of deleted rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
 
 WRITING_SECONDS = 24 * 3600  # no writer takes longer from its first file to its commit
-_WITH_RECORDS = ("records", "coordinates", "selected")
+_WITH_RECORDS = ("records", "coordinates", "selected", *tables.FACTS_TABLES)
 
 
 def without(archive: Archive, state: State, hashes: DataFrame | Sequence[str]) -> tuple[list[DataFile], list[str], int]:
@@ -26,17 +26,18 @@ def without(archive: Archive, state: State, hashes: DataFrame | Sequence[str]) -
     spark, files = archive.spark, archive.files
     gone = hashes if isinstance(hashes, DataFrame) else spark.createDataFrame([(h,) for h in hashes], "hash string")
     gone = gone.select("hash").distinct().persist()
+    went = len(set(hashes)) if not isinstance(hashes, DataFrame) else gone.count()
     held = list(state.table("records"))
-    touched = touched_files(tables.read(spark, files, "records", held), held, gone, "hash") if held else []
+    touched = _touched_files(archive, "records", held, gone, "hash", went) if held else []
     added: list[DataFile] = []
     dropped: list[str] = []
     if touched:
         records = tables.read(spark, files, "records", [file for file, _ in touched])
         number = F.lit(removal_name(state.removals + 1)).alias("removal")
-        taken = records.join(F.broadcast(gone), on="hash", how="left_semi").select("*", number)
+        taken = archive.joins.chosen(records, gone, went).select("*", number)
         added += tables.write(spark, files, "removed", taken)
     for table in _WITH_RECORDS if touched else ():
-        new, old = cut(archive, table, list(state.table(table)), gone, "hash")
+        new, old = cut(archive, table, list(state.table(table)), gone, "hash", went)
         added += new
         dropped += old
     gone.unpersist()
@@ -66,25 +67,31 @@ def seen_removals(state: State, results: Mapping[str, StepResult]) -> list[str]:
 
 
 def cut(
-    archive: Archive, table: str, held: Sequence[DataFile], gone: DataFrame, key: str
+    archive: Archive, table: str, held: Sequence[DataFile], gone: DataFrame, key: str, rows: int
 ) -> tuple[list[DataFile], list[str]]:
-    """Some files of a table without the rows whose key is in `gone`: new files, and the paths of those they replace."""
+    """Some files of a table without the rows whose key is in `gone`, which has so many rows.
+
+    New files, and the paths of those that they replace.
+    """
     spark, files = archive.spark, archive.files
     if not held:
         return [], []
-    touched = [file for file, _ in touched_files(tables.read(spark, files, table, held), held, gone, key)]
+    touched = [file for file, _ in _touched_files(archive, table, held, gone, key, rows)]
     if not touched:
         return [], []
     added: list[DataFile] = []
     for own in _by_owner(touched).values():
-        kept = tables.read(spark, files, table, own).join(F.broadcast(gone), on=key, how="left_anti")
+        kept = tables.read(spark, files, table, own).join(archive.joins.hinted(gone, rows), on=key, how="left_anti")
         added += tables.write(spark, files, table, kept, by=tables.ORDERS[table], rows=sum(file.rows for file in own))
     return added, [file.path for file in touched]
 
 
-def touched_files(frame: DataFrame, held: Sequence[DataFile], gone: DataFrame, key: str) -> list[tuple[DataFile, int]]:
+def _touched_files(
+    archive: Archive, table: str, held: Sequence[DataFile], gone: DataFrame, key: str, rows: int
+) -> list[tuple[DataFile, int]]:
     """The files with rows whose key is in `gone`, and how many."""
-    hit = frame.select(key, tables.file_of_row().alias("file")).join(F.broadcast(gone), on=key, how="left_semi")
+    frame = tables.read(archive.spark, archive.files, table, held).select(key, tables.file_of_row().alias("file"))
+    hit = frame.join(archive.joins.hinted(gone, rows), on=key, how="left_semi")
     found = {row["file"]: row["count"] for row in hit.groupBy("file").count().collect()}
     return [(file, found[name]) for file in held if (name := tables.short_name(file.path)) in found]
 
@@ -122,6 +129,11 @@ def compacted(archive: Archive, state: State, small_bytes: int, file_rows: int) 
         added += tables.write(archive.spark, archive.files, table, frame, by=order, rows=rows, file_rows=file_rows)
         dropped += [file.path for file in small]
     return added, dropped
+
+
+def is_worth_compacting(state: State, small_bytes: int) -> bool:
+    """Whether there are small files that can be written together."""
+    return any(len(small) > 1 for small in _small_files(state, small_bytes).values())
 
 
 def _small_files(state: State, small_bytes: int) -> dict[tuple[str, ...], list[DataFile]]:

@@ -11,6 +11,9 @@ names them. A reader is given files, never folders.
     removed       the records that were taken away, without their bytes, for results that still count them
     advertisements, partitions   listings, counts and Merkle roots, by peer
     published     (peer, hash): what each peer was given
+    facts/…       the facts of 020, one table for each predicate
+    requestable   (peer, hash): what may be asked of a peer that gave a listing
+    missing, missing_by_partition   what this archive and others lack of each other
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as parquet_files
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -35,17 +39,19 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lace.datalog.language.syntax import Predicate
 from lace.errors import InvalidInput
+from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
 from lace.notation.tai import LEAP_SECONDS
 from lace.spark.archive.filesystem import Files, ListedFile
 from lace.spark.archive.log import DataFile
 from lace.spark.archive.moments import second, second_at
 from lace.spark.source.schemas import COMMENTS, LINK, WIDE
+from lace.thresholds import ArchiveThresholds
 
 _DATA = "data"
 _MONTH = "month"
 FILE_ROWS = 1_000_000
-TASK_ROWS = 250_000  # of a listing that a task sorts, or hashes that it makes a table of: some 30 to 100 MB
 
 TS = StructField("ts", TimestampType())
 BATCH = StructField("batch", StringType())
@@ -104,9 +110,35 @@ SCHEMAS: dict[str, StructType] = {
     "published": _commented(
         [StructField("peer", StringType()), StructField("prefix", StringType()), StructField("hash", StringType())]
     ),
+    "requestable": _commented([StructField("peer", StringType()), StructField("hash", StringType())]),
+    "missing": _commented(
+        [StructField("archive", StringType()), StructField("prefix", StringType()), StructField("hash", StringType()),
+         StructField("held_by", ArrayType(StringType(), False))]
+    ),
+    "missing_by_partition": _commented(
+        [StructField("archive", StringType()), StructField("prefix", StringType()), StructField("records", LongType())]
+    ),
 }  # fmt: skip
-# A filter as large as the file needs, so that a lookup by hash skips what does not hold it before files are in order.
-BLOOM = {"parquet.bloom.filter.enabled#hash": "true", "parquet.bloom.filter.adaptive.enabled": "true"}
+_FACTS = {
+    HAVE: ("hash",),
+    FIELD: ("hash", "name", "index", "value"),
+    RECORD_LINK: ("hash", "name", "index", "data", "target"),
+    BLOB_HASH: ("hash", "blob_hash"),
+    PLEX_HASH: ("hash", "plex_hash"),
+}
+
+
+def facts_table(predicate: Predicate) -> str:
+    """The table that holds the facts of a predicate."""
+    return f"facts/{predicate.name}"
+
+
+SCHEMAS |= {
+    facts_table(predicate): StructType([StructField(name, StringType()) for name in names])
+    for predicate, names in _FACTS.items()
+}
+FACTS_TABLES = tuple(map(facts_table, _FACTS))
+COUNTED = ("records", "quarantine", "advertisements", "published")  # what a report looks at
 # The order of each table that has one: what its lookups prune by.
 ORDERS: dict[str, Sequence[str]] = {
     "records": ("hash",),
@@ -116,6 +148,7 @@ ORDERS: dict[str, Sequence[str]] = {
     "relations": ("rules", "predicate"),
     "published": ("peer", "hash"),
     "quarantine": ("bundle", "offset"),
+    **{facts_table(predicate): ("hash",) for predicate in _FACTS},
 }
 # What files are pruned by.
 STATISTICS = ("hash", "group", "app", "name", "ts", "prefix", "peer", "rules", "predicate", "removal")
@@ -172,6 +205,34 @@ def as_wide(records: DataFrame) -> DataFrame:
 # Writing
 
 
+# Both executors write zstd, row groups of so many bytes, and a Bloom filter on hashes where records are looked up by
+# them: with it a lookup skips a file before files are in order.
+_LOOKED_UP = ("records", "removed", "quarantine", "coordinates", "selected", "advertisements", "published")
+_ROW_GROUP_BYTES = 128 << 20
+_ROW_GROUP_ROWS = 1 << 20
+_BLOOM_FPP = 0.01
+
+
+def spark_form(table: str) -> dict[str, str]:
+    """How Spark writes the files of a table."""
+    form = {"compression": "zstd", "parquet.block.size": str(_ROW_GROUP_BYTES)}
+    if table in _LOOKED_UP:  # as large as the file needs
+        form |= {
+            "parquet.bloom.filter.enabled#hash": "true",
+            "parquet.bloom.filter.fpp#hash": str(_BLOOM_FPP),
+            "parquet.bloom.filter.adaptive.enabled": "true",
+        }
+    return form
+
+
+def pyarrow_form(table: str, rows: int) -> dict[str, Any]:
+    """The same for pyarrow."""
+    form: dict[str, Any] = {"compression": "zstd", "row_group_size": _ROW_GROUP_ROWS}
+    if table in _LOOKED_UP:
+        form["bloom_filter_options"] = {"hash": {"ndv": max(1, min(rows, _ROW_GROUP_ROWS)), "fpp": _BLOOM_FPP}}
+    return form
+
+
 def write(
     spark: SparkSession,
     files: Files,
@@ -182,6 +243,7 @@ def write(
     rows: int = 0,
     file_rows: int = FILE_ROWS,
     move: bool = True,
+    task_rows: int = ArchiveThresholds().task_rows,
 ) -> list[DataFile]:
     """Rows as new files of a table; `by` are columns that the files shall be apart in, `rows` how many there may be.
 
@@ -191,9 +253,8 @@ def write(
     folder = f"{_DATA}/{table}/{uuid.uuid4().hex}"
     chosen = frame.select(*SCHEMAS[table].names)
     if by:
-        chosen = _in_order(chosen, by, rows, file_rows if move else None)
-    bloom = BLOOM if "hash" in SCHEMAS[table].names else {}
-    chosen.write.options(**bloom).mode("error").parquet(f"{files.uri}/{folder}")
+        chosen = _in_order(chosen, by, rows, file_rows if move else None, task_rows)
+    chosen.write.options(**spark_form(table)).mode("error").parquet(f"{files.uri}/{folder}")
     listed = files.listing(folder)
     made = described(spark, files, table, listed)
     named = {file.path for file in made}
@@ -203,29 +264,16 @@ def write(
     return made
 
 
-def _in_order(frame: DataFrame, by: Sequence[str], rows: int, file_rows: int | None) -> DataFrame:
+def _in_order(frame: DataFrame, by: Sequence[str], rows: int, file_rows: int | None, task_rows: int) -> DataFrame:
     """Rows by some columns: in files of so many, or where they are if that is None."""
     keys = [F.date_trunc("month", "ts") if key == _MONTH else F.col(key) for key in by]
     if file_rows is None:
-        apart = frame.coalesce(1 + rows // TASK_ROWS)
+        apart = frame.coalesce(1 + rows // task_rows)
     elif rows < file_rows:  # ranges cost a job of their own, which one file does not need
         apart = frame.coalesce(1)
     else:
         apart = frame.repartitionByRange(1 + rows // file_rows, *keys)
     return apart.sortWithinPartitions(*keys)
-
-
-def chosen(many: DataFrame, hashes: DataFrame, rows: int, sent_to_tasks: int) -> DataFrame:
-    """The rows of a frame whose hash is among some; `rows` are how many of those there are.
-
-    Few go to every task, and the frame's rows stay where they are. Otherwise both are laid apart by hash, into as many
-    parts as it takes for a task to hold its hashes: no row is sorted, and none spilled, however many there are.
-    """
-    if rows <= sent_to_tasks:
-        return many.join(F.broadcast(hashes), on="hash", how="left_semi")
-    # Said of the hashes, for a semi-join moves below a repartition of the rows, to as many parts as the session has.
-    apart = hashes.repartition(1 + rows // TASK_ROWS, "hash")
-    return many.join(apart.hint("shuffle_hash"), on="hash", how="left_semi")
 
 
 def described(spark: SparkSession, files: Files, table: str, listed: Sequence[ListedFile]) -> list[DataFile]:

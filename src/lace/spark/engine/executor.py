@@ -31,8 +31,9 @@ from lace.facts.predicates import RECORD_PREDICATES
 from lace.limits import EngineLimits
 from lace.runtime.rules.guestprograms import OwnEngine, ProgramEngine, ProgramQuestion
 from lace.spark.engine.guest import ClusterGuest
+from lace.spark.engine.joins import JoinChoice
 from lace.spark.engine.pivot import UNIT, star_relation, stars_together
-from lace.spark.engine.plans import JoinSettings, PlanRunner, Sized, supported
+from lace.spark.engine.plans import PlanRunner, Sized, supported
 from lace.spark.engine.relations import Growing, collect_rows, local_relation, relation_schema, union
 from lace.spark.engine.stars import Constellation, Star, split
 from lace.spark.session.tags import add_tag, tags
@@ -49,7 +50,7 @@ class SparkSettings:
 
     small_rows: int = 100_000
     lookup_rows: int = 10_000  # sets of values up to this length are brought to the driver to be sent to every task
-    joins: JoinSettings = field(default_factory=JoinSettings)
+    joins: JoinChoice = field(default_factory=JoinChoice)
     guest: ClusterGuest | None = None  # whose rules they are, if they are not ours
 
     @property
@@ -290,8 +291,8 @@ class _ProgramRun:
         left = [star.predicate for star in lookups if star.predicate not in self.known]
         for predicate in left:
             self._read(predicate)
-        # Jobs are interrupted by the tags of their thread.
-        start = partial(_with_tags, self.spark, tags(self.spark) if self.guest is not None else ())
+        # Jobs are interrupted, and counted, by the tags of their thread.
+        start = partial(_with_tags, self.spark, tags(self.spark))
         with ThreadPoolExecutor(_LOOKUPS_AT_ONCE, initializer=start) as pool:
             list(pool.map(partial(self._learn, expected_long={star.predicate for star in long}), left))
 

@@ -26,7 +26,7 @@ class GaveWay(LaceError):
 @dataclass(eq=False)
 class ClusterGuest:
     """One evaluation. Tasks that run are not taken from their cores by others that wait: a guest who has had its slice
-    gives way, and begins anew with twice as much."""
+    gives way, and begins again with twice as much."""
 
     engine: ProgramEngine
     door: FairDoor  # to the cluster: few evaluations of peers' rules at a time, next is who used least

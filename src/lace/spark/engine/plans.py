@@ -31,6 +31,7 @@ from lace.datalog.planning.plan import (
 from lace.datalog.planning.ranking import ID, KEY
 from lace.datalog.source import Row
 from lace.spark.engine.columns import compare_integers, compare_texts, count_holds, text_shape
+from lace.spark.engine.joins import JoinChoice
 from lace.spark.engine.pivot import UNIT, relation_columns
 from lace.values import dataclass
 
@@ -47,14 +48,6 @@ class Sized:
     repeating: DataFrame | None = None  # the frame before its repeats were taken out, where that costs a shuffle
 
 
-@dataclass(frozen=True, slots=True)
-class JoinSettings:
-    """When a side of a join is small enough to be sent to every task, or to stand in the plan itself."""
-
-    broadcast_rows: int = 200_000
-    named_rows: int = 64  # of the driver; more of them take longer to say than to send
-
-
 def supported(rank: Rank) -> bool:
     """Whether a rank can be said by one window: text order, one group, no exceptions."""
     return rank.kind == "lex" and rank.tie_kind in ("", "lex") and not rank.groups and not rank.others_only
@@ -66,7 +59,7 @@ class PlanRunner:
 
     read: Callable[[Scan], Sized]
     unit: Callable[[], DataFrame]  # one row, for bodies that bind nothing
-    joins: JoinSettings
+    joins: JoinChoice
 
     def head_rows(self, plan: RulePlan) -> DataFrame:
         """The rows that a rule derives; repeats are left in."""
@@ -84,7 +77,7 @@ class PlanRunner:
         for node in nodes:
             if isinstance(node, Join) and node.binds:
                 # A short relation that meets a long one is sent to every task; Spark does not know which is which.
-                frame = self._hinted(Sized(frame, most)) if node.on else frame
+                frame = self.joins.hinted(frame, most) if node.on else frame
                 most = None
             frame = self._apply(node, frame, asking)
             asking = asking if isinstance(node, Filter) else None
@@ -119,11 +112,11 @@ class PlanRunner:
         if not join.scan.variables:  # the atom only asks whether there is a fact
             return _when_any(frame, other.frame, "left_semi")
         on = [_column(name) for name in join.on]
-        few = bool(on) and self._is_short(Sized(frame, asking))
+        few = bool(on) and self.joins.is_short(asking)
         if not join.binds:
             return self._tested(frame, other, on, few=few)
         if few and other.repeating is not None:
-            other = Sized(_chosen(other.repeating, frame, on).distinct())
+            other = Sized(self.joins.met(other.repeating, frame, on).distinct())
         if not on:
             joined = frame.crossJoin(self._hinted(other)) if UNIT not in frame.columns else (
                 _when_any(other.frame, frame, "left_semi"))  # fmt: skip
@@ -153,10 +146,10 @@ class PlanRunner:
 
     def _tested(self, frame: DataFrame, other: Sized, on: list[str], *, few: bool) -> DataFrame:
         """The rows of a frame that meet a relation in all its variables."""
-        if not few or self._is_short(other):
+        if not few or self.joins.is_short(other.rows):
             return frame.join(self._hinted(other), on=on, how="left_semi")
         # As a test the long side would be sent around, or sorted, for the few rows that it decides.
-        met = _chosen(other.frame if other.repeating is None else other.repeating, frame, on).distinct()
+        met = self.joins.met(other.frame if other.repeating is None else other.repeating, frame, on).distinct()
         return met if set(frame.columns) == set(on) else frame.join(F.broadcast(met), on=on, how="left_semi")
 
     def _without(self, scan: Scan, on: tuple[str, ...], frame: DataFrame) -> DataFrame:
@@ -205,15 +198,7 @@ class PlanRunner:
         return counted.where("weight = 0").drop("weight")
 
     def _hinted(self, sized: Sized) -> DataFrame:
-        return F.broadcast(sized.frame) if self._is_short(sized) else sized.frame
-
-    def _is_short(self, sized: Sized) -> bool:
-        return sized.rows is not None and sized.rows <= self.joins.broadcast_rows
-
-
-def _chosen(many: DataFrame, few: DataFrame, on: list[str]) -> DataFrame:
-    """The rows among many that few others meet: what is left is brought together, and not all of them."""
-    return many.join(F.broadcast(few.select(*on)), on=on, how="left_semi")
+        return self.joins.hinted(sized.frame, sized.rows)
 
 
 def _driver_rows(scan: Scan, values: Sequence[Row]) -> list[Row]:

@@ -50,7 +50,7 @@ def cut_lineage(frame: DataFrame, *, eager: bool) -> DataFrame:
     """The frame with its history cut: in a checkpoint directory if the session has one, which outlives an executor.
 
     Without one the rows stay with the executors, which is faster; if an executor is lost the evaluation fails and is
-    run again by whoever asked for it. An engine that has no lazy checkpoints makes them at once.
+    run again by the caller that asked for it. An engine that has no lazy checkpoints makes them at once.
     """
     cut = frame.checkpoint if frame.sparkSession.conf.get("spark.checkpoint.dir", None) else frame.localCheckpoint
     try:

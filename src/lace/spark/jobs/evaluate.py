@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import reduce
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
@@ -18,6 +19,7 @@ from lace.policy.lower import LoweredPolicy
 from lace.spark.engine.executor import SparkEvaluation, SparkSettings, evaluate
 from lace.spark.engine.plans import Sized
 from lace.spark.engine.relations import local_relation
+from lace.spark.jobs.peer_listing import read_listing
 from lace.values import dataclass
 
 
@@ -28,7 +30,13 @@ class PeerPolicy:
     name: str
     policy: LoweredPolicy
     runtime: tuple[Fact, ...] = ()
-    advertised: Mapping[Predicate, DataFrame] = field(default_factory=dict)  # the facts of its listing
+    advertised: Mapping[Predicate, DataFrame] = field(default_factory=dict)  # what it claims over a link
+    listing: Path | None = None  # what it advertises, as a file or an archive (`jobs.peer_listing`)
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether what it may have and be asked for may depend on what it has itself."""
+        return bool(self.advertised) or self.listing is not None
 
     @property
     def source(self) -> str:
@@ -60,10 +68,12 @@ def sendable_hashes(records: DataFrame, peer: PeerPolicy, limits: EngineLimits, 
 def _evaluated(
     records: DataFrame, peer: PeerPolicy, goal: Predicate, limits: EngineLimits, settings: SparkSettings
 ) -> SparkEvaluation:
+    spark = records.sparkSession
+    listed = {} if peer.listing is None else read_listing(spark, peer.listing, peer.source)
     return evaluate(
         peer.policy.program,
-        {**runtime_relations(records.sparkSession, peer), **peer.advertised},
-        spark=records.sparkSession,
+        {**runtime_relations(spark, peer), **peer.advertised, **listed},
+        spark=spark,
         records=records,
         goals=[goal],
         limits=limits,
@@ -71,24 +81,13 @@ def _evaluated(
     )
 
 
-def _goal(
-    records: DataFrame, peer: PeerPolicy, goal: Predicate, limits: EngineLimits, settings: SparkSettings
-) -> DataFrame:
-    found = _evaluated(records, peer, goal, limits, settings)
-    return found.frame(goal).select(F.lit(peer.name).alias("peer"), F.col("c0").alias("hash"))
-
-
-def sendable_records(
-    records: DataFrame, peers: Iterable[PeerPolicy], limits: EngineLimits, settings: SparkSettings
-) -> DataFrame:
-    """(peer, hash): what may go to each peer, behind the send gate (MaySend and Have; P32)."""
-    frames = [_goal(records, peer, peer.policy.sendable, limits, settings) for peer in peers]
-    return reduce(DataFrame.unionByName, frames)
-
-
 def requestable_records(
     records: DataFrame, peers: Iterable[PeerPolicy], limits: EngineLimits, settings: SparkSettings
 ) -> DataFrame:
     """(peer, hash): what may be asked of each peer, of all that its listing advertises and this archive lacks."""
-    frames = [_goal(records, peer, peer.policy.requestable, limits, settings) for peer in peers]
+    frames = []
+    for peer in peers:
+        goal = peer.policy.requestable
+        found = _evaluated(records, peer, goal, limits, settings).frame(goal)
+        frames.append(found.select(F.lit(peer.name).alias("peer"), F.col("c0").alias("hash")))
     return reduce(DataFrame.unionByName, frames)

@@ -120,7 +120,7 @@ Tallies = dict[str, list[Tally]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportCounts:
-    """What has to be counted for a report, whoever counts."""
+    """What has to be counted for a report, whichever executor counts."""
 
     every: Tallies  # type, partition, month
     largest: Tallies  # coordinate, signer

@@ -41,7 +41,7 @@ class ArchiveClaims(PeerClaims):
         return super().__len__() + sum(self._same.values())
 
     def follow(self, own: OwnSet, *, keeps_fields: bool) -> None:
-        """Our set is another one now; what cannot be followed the peer tells anew."""
+        """Our set is another one now; what cannot be followed the peer says again."""
         if self._relative is None:
             return
         moved = self._relative.moved(own)

@@ -29,11 +29,10 @@ from lace.runtime.rules.feeding import Feeding
 from lace.spark.archive import tables
 from lace.spark.peer import aggregates
 from lace.spark.peer.claims import ArchiveClaims
-from lace.spark.peer.comparer import ArchiveComparer
 from lace.spark.peer.listing import ArchiveListing
 from lace.spark.peer.peer import ArchivePeer, Moment
 from lace.spark.peer.selecting import ArchivePolicy, ArchiveSends, is_own, prepared, requestable
-from lace.spark.peer.sets import ArchiveSet
+from lace.spark.peer.sets import ArchiveComparer, ArchiveSet
 
 if TYPE_CHECKING:
     from lace.store.base import RecordStore
@@ -111,9 +110,9 @@ class ArchiveHost(LinkHost[ArchiveSet, ArchiveClaims, _ArchiveAgreed]):
         )
 
     def rest(self, call: Call) -> None:
-        """The root of the set is worked out aside: whoever comes next with an equal set hears so without a pass.
+        """The root of the set is worked out aside: the next peer with an equal set learns so without a pass.
 
-        For whoever comes next, so it is begun even where this link has ended meanwhile.
+        It is for peers to come, so it is begun even where this link has ended meanwhile.
         """
         agreed = self._agreed
         if agreed is not None and agreed.own is not None and agreed.comparer is not None:

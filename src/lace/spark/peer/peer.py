@@ -42,14 +42,16 @@ class PeerBounds:
 
     max_job_seconds: float = 600.0
     max_landing_bytes: int = 64 * MIB  # of received records before they become a batch
-    max_few_bytes: int = 8 * MIB  # that are judged, or looked at by a peer's rules, where all other links wait for it
-    max_followed: int = 200_000  # ids of one change that are brought to the driver; more is compared anew
+    max_in_process_bytes: int = (
+        8 * MIB
+    )  # that are judged, or looked at by a peer's rules, where all other links wait for it
+    max_followed: int = 200_000  # ids of one change that are brought to the driver; more is compared again from nothing
     max_claims: int = 1_000_000  # of a peer, where its claims have to be known one by one
     max_rule_sets: int = 16  # whose results are kept in the archive for peers
     guests_at_once: int = (
         2  # evaluations of peers' own rules on the cluster; each can be cancelled and has these bounds
     )
-    guest_slice_s: float = 5.0  # that others wait for such an evaluation, which then begins anew with twice as much
+    guest_slice_s: float = 5.0  # that others wait for such an evaluation, which then begins again with twice as much
     max_guest_seconds: float = 120.0  # of all slices
     max_guest_rounds: int = 1_000
     base_guest_rows: int = 1 << 20  # derived, by all rules of a peer together
@@ -80,7 +82,8 @@ class ArchivePeer(Arrivals):
         told: Callable[[Read], None] = lambda _: None,
     ) -> None:
         self.bounds = bounds or PeerBounds()
-        archive.few = replace(archive.few, bytes=min(archive.few.bytes, self.bounds.max_few_bytes))
+        most = min(archive.thresholds.in_process_bytes, self.bounds.max_in_process_bytes)
+        archive.thresholds = replace(archive.thresholds, in_process_bytes=most)
         super().__init__(archive, self.bounds.max_landing_bytes)
         self.news = StoreNews()  # nothing tells it: a node that serves an archive looks at its cursor
         self.jobs = Jobs(lambda: archive.spark, max_seconds=self.bounds.max_job_seconds, told=told)
@@ -150,7 +153,7 @@ class ArchivePeer(Arrivals):
             self.archive.progress("spark", f"ready after {took:.1f} s")
 
     def later(self, work: Callable[[], object]) -> None:
-        """Prepare something aside, one thing at a time; what fails is told to whoever asks for it."""
+        """Prepare something aside, one thing at a time; what fails is raised where its result is asked for."""
         self._aside.submit(work)
 
     def settle(self) -> None:

@@ -30,14 +30,15 @@ from lace.interlace.setup.hello import FieldSchema
 from lace.interlace.setup.terms import Terms
 from lace.policy.lower import LoweredPolicy, LoweringOptions, lower
 from lace.policy.rewrite import body_atoms
+from lace.runtime.rules.bill import ForAll
 from lace.runtime.rules.feeding import Feeding, feeding_of
-from lace.runtime.rules.followedset import ForAll
 from lace.runtime.rules.guesthouse import MAX_WAITING, Name
 from lace.runtime.rules.guestprograms import GuestEngine, ProgramEngine, ProgramQuestion
 from lace.spark.archive import tables
 from lace.spark.archive.archive import RETRIES
+from lace.spark.archive.executors import RunSettings
 from lace.spark.archive.log import Commit, DataFile, State
-from lace.spark.archive.run import RunSettings, is_up_to_date, rules_mark, run
+from lace.spark.archive.run import is_up_to_date, rules_mark, run
 from lace.spark.engine.executor import OWN, SparkSettings
 from lace.spark.engine.guest import ClusterGuest, GaveWay
 from lace.spark.engine.relations import relation_schema
@@ -119,7 +120,7 @@ def evaluated(
 ) -> T:
     """Evaluate rules for a call: our own as they are, those of a peer within what a guest may use.
 
-    Rules of a peer that were stopped for their cost are refused for a while, whoever brings them and over which link.
+    Rules of a peer that were stopped for their cost are refused for a while, whichever peer brings them.
     """
     if policy.is_ours:
         with peer.jobs.job(what, files, call):

@@ -16,6 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 
 from lace.differences.ids import EMPTY, Ids, columnar, ids_of_texts
 from lace.differences.keyed import U64, DifferenceKey
+from lace.differences.sketch import Symbols
+from lace.differences.sums import nothing
 from lace.differences.tree import tree_root
 from lace.errors import LimitExceeded
 from lace.interlace.claims.advertisement import Advertisement, bare_claims, canonical_bytes
@@ -24,6 +26,7 @@ from lace.interlace.host import Call
 from lace.interlace.setup.hello import NO_FIELDS, FieldSchema
 from lace.limits import StreamLimits
 from lace.notation.digest import digest
+from lace.runtime.host.setcomparer import SetComparer
 from lace.spark.archive import tables
 from lace.spark.archive.log import DataFile, State
 from lace.spark.jobs.advertise import advertisements, field_claims
@@ -85,7 +88,7 @@ class ArchiveSet:
         return self.rows.count
 
     def moved(self, rows: Rows, state: State) -> None:
-        """The same set, written anew: by a compaction, or by an evaluation that came to the same."""
+        """The same set, written again: by a compaction, or by an evaluation that came to the same."""
         self.rows, self.state = rows, state
 
     @property
@@ -139,7 +142,7 @@ class ArchiveSet:
     def _records(self) -> DataFrame:
         """All records of the set."""
         held = self._peer.rows("records", self.state.table("records"))
-        return tables.chosen(held, self.hashes, len(self), self._peer.archive.few.sent_to_tasks)
+        return self._peer.archive.joins.chosen(held, self.hashes, len(self))
 
     def _fields(self, records: DataFrame) -> DataFrame:
         names, wide = self._names, tables.as_wide(records)
@@ -181,7 +184,7 @@ class ArchiveSet:
         return ()
 
     def listing(self) -> list[Advertisement]:
-        """Every advertisement, sorted: for whoever has bounded how many there are."""
+        """Every advertisement, sorted: for a caller that has bounded how many there are."""
         return list(self.claims(Call()))
 
     def measure(self, key: DifferenceKey) -> U64:
@@ -272,10 +275,10 @@ class ArchiveSet:
             self._peer.later(lambda: self.root(Call()))
 
     def _followed(self, parts: dict[str, bytes], changed: tuple[Ids, Ids]) -> dict[str, bytes]:
-        """The digests of the parts before a change, with those that it touched worked out anew."""
+        """The digests of the parts before a change, with those that it touched worked out again."""
         touched = {record[2 : 2 + START_LENGTH] for ids in changed for record in ids.texts()}
-        anew = aggregates.part_digests(aggregates.under(self.hashes, sorted(touched))) if touched else {}
-        return {prefix: digested for prefix, digested in parts.items() if prefix not in touched} | anew
+        renewed = aggregates.part_digests(aggregates.under(self.hashes, sorted(touched))) if touched else {}
+        return {prefix: digested for prefix, digested in parts.items() if prefix not in touched} | renewed
 
     def _kept_root(self) -> bytes | None:
         kept = self._peer.get_setting(ROOTS, self._root_rules) if self.rows.files else None
@@ -358,3 +361,39 @@ class ChangedRows:
 
     files: Sequence[DataFile]
     hashes: DataFrame | None
+
+
+# Beside a peer's set (070): every step is one pass over the ids, and a change costs a pass over what changed.
+
+
+class ArchiveComparer(SetComparer[ArchiveSet]):
+    """Over a set whose ids are in files."""
+
+    def _root(self, own: ArchiveSet, call: Call) -> bytes:
+        return own.root(call)
+
+    def _whole(self, own: ArchiveSet, call: Call, *, will_sketch: bool) -> U64:
+        call.charge(rows=len(own))
+        with own.job("measure", call):
+            return aggregates.measure_of(own.hashes, self._key)
+
+    def _far(self, before: ArchiveSet, own: ArchiveSet, call: Call) -> U64:
+        came, went = own.changes(before)
+        return self._of(came, own, call) - self._of(went, own, call)
+
+    def _of(self, change: ChangedRows, own: ArchiveSet, call: Call) -> U64:
+        if change.hashes is None:
+            return nothing()
+        with own.job("measure what changed", call, change.files):
+            return aggregates.measure_of(change.hashes, self._key)
+
+    def _symbols(self, own: ArchiveSet, start: int, end: int, call: Call) -> Symbols:
+        with own.job("sketch", call):
+            return aggregates.symbols_of(own.hashes, self._key, start, end)
+
+    def _named(self, own: ArchiveSet, short: U64, call: Call) -> list[str] | None:
+        if not len(short):
+            return []
+        call.charge(rows=len(own))
+        with own.job("name short ids", call):
+            return aggregates.named_by(own.hashes, self._key, short)

@@ -7,8 +7,6 @@ stays behind as the cause (`lace --debug` shows it).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
@@ -41,15 +39,6 @@ class JobFailed(LaceError):
         self.step = step
         self.reason = reason
         self.advice = advice
-
-
-@contextmanager
-def told_plainly(step: str) -> Iterator[None]:
-    """Errors of Spark that come out of the block as JobFailed; errors of ours pass."""
-    try:
-        yield
-    except PySparkException as error:
-        raise _failure(step, error) from error
 
 
 def plainly(step: str, error: Exception) -> JobFailed | None:

@@ -21,8 +21,8 @@ _KNOWN = re.compile(r"local(-cluster)?(\[[^\]]+\])?|(spark|sc|k8s|mesos)://.+|ya
 _DEFAULT_PORTS = {"spark": 7077, "sc": 15002}
 # What a client of either says first, and any server of it answers at once. Connect speaks HTTP/2. A standalone master
 # is asked for a file that it does not have (a frame: its length, the type StreamRequest, a text), which is no error to
-# it. Whoever only accepts connections, as a proxy does for a machine that is gone, is found out, and so is whoever
-# answers in words of its own, as a proxy does that takes everything for a web page.
+# it. A server that only accepts connections, as a proxy does for a machine that is gone, is found out, and so is one
+# that answers in words of its own, as a proxy does that takes everything for a web page.
 _NO_FILE = b"/files/lace"
 _GREETINGS = {
     "sc": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]),
@@ -98,7 +98,7 @@ def _outcome(address: tuple[str, int], scheme: str, end: float) -> str:
             while answer and len(answer) < _ANSWER_BYTES and (more := link.recv(4096)):
                 answer += more
             if answer:
-                return "" if _ANSWERS[scheme].match(answer) else "whoever answers there is no Spark"
+                return "" if _ANSWERS[scheme].match(answer) else "something answers there that is not Spark"
     except TimeoutError:
         return silent
     except ConnectionResetError:
@@ -109,7 +109,7 @@ def _outcome(address: tuple[str, int], scheme: str, end: float) -> str:
 
 
 def _speaks_tls(address: tuple[str, int], end: float) -> bool:
-    """Whether whoever hung up wants to be spoken to in TLS: then Spark itself knows how, or says what is wrong."""
+    """Whether the server that hung up wants TLS: then Spark itself knows how, or says what is wrong."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # nothing is said to it, and nothing it says is believed

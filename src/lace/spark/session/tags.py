@@ -6,7 +6,9 @@ comes by Arrow; those of its context do. A remote session has no context, and it
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,3 +41,29 @@ def interrupt(spark: SparkSession, tag: str) -> None:
     """Whatever runs with a tag."""
     context = _context(spark)
     (spark.interruptTag if context is None else context.cancelJobsWithTag)(tag)
+
+
+_LISTENER_MS = 2000  # for events of jobs that have ended to be counted
+
+
+@contextmanager
+def counted_jobs(spark: SparkSession) -> Iterator[Callable[[], int | None]]:
+    """How many jobs this thread runs inside, to be asked for afterwards; None where a session cannot say."""
+    context = _context(spark)
+    if context is None:  # Spark Connect tells its clients nothing about jobs
+        yield lambda: None
+        return
+    tag = f"lace-step-{uuid.uuid4().hex}"
+    found: list[int] = []
+    add_tag(spark, tag)
+    try:
+        yield lambda: found[0] if found else None
+    finally:
+        remove_tag(spark, tag)
+        found.append(_jobs_with(context, tag))
+
+
+def _jobs_with(context: Any, tag: str) -> int:
+    inner = context._jsc.sc()
+    inner.listenerBus().waitUntilEmpty(_LISTENER_MS)
+    return len(inner.statusTracker().getJobIdsForTag(tag))

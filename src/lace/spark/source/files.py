@@ -6,13 +6,14 @@ only a record's own frame says where the next one begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from lace.errors import InvalidInput
 from lace.notation import b64a
-from lace.notation.digest import digest
+from lace.notation.digest import digest, hasher
 from lace.records.frame import claimed_hash
 from lace.store import StoreRecordId, open_store
 from lace.store.bundle import INDEX_SUFFIX, BundleReader, Frame, RejectedBytes
@@ -21,6 +22,7 @@ from lace.values import dataclass
 STORE_SUFFIX = ".lace"
 _FIRST_COMMIT = ("log", "00000001.json")  # of an archive
 _HIDDEN = (".", "_")
+_READ_BYTES = 1 << 20
 _TASKS = 16  # tasks that an input of middling size is cut into, so that every core has work
 _LEAST_SHARE_BYTES = 4 << 20  # less than this is not worth a task, nor a batch of signatures
 _OPEN_COST_BYTES = 64 << 10  # what opening a file costs, in bytes that could be read instead
@@ -59,6 +61,27 @@ def local_path(name: str | Path) -> Path:
     if not text.startswith("file:"):
         return Path(text)
     return Path(unquote(urlsplit(text).path))
+
+
+def file_digest(path: Path) -> str:
+    """BLAKE3 of a file, read in pieces."""
+    running = hasher()
+    with path.open("rb") as file:
+        while piece := file.read(_READ_BYTES):
+            running.update(piece)
+    return b64a.encode(running.digest())
+
+
+def fingerprint(parts: Mapping[str, object]) -> str:
+    """A short name for everything that a result depends on."""
+    return b64a.encode(digest(json.dumps(parts, sort_keys=True).encode()))[:22]
+
+
+def place_mark(path: Path) -> str:
+    """A name for what lies at a place, without opening it: an archive's commits, else the sizes and times of files."""
+    folder = path / _FIRST_COMMIT[0] if (path.joinpath(*_FIRST_COMMIT)).exists() else path
+    files = sorted(p for p in ([folder] if folder.is_file() else folder.rglob("*")) if p.is_file())
+    return fingerprint({str(p): [p.stat().st_size, p.stat().st_mtime_ns] for p in files})
 
 
 def input_files(paths: Iterable[Path]) -> list[Path]:

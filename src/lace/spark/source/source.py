@@ -265,7 +265,7 @@ def _columns(rows: list[_Judged], names: Sequence[str]) -> dict[str, pa.Array]:
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """Make the format `lace` known to a session, whoever made it.
+    """Make the format `lace` known to a session, ours or another.
 
     Spark finds it without this where the Python of its workers has lace installed. A local session whose maker named no
     Python for the workers would take any `python3` on the PATH: it gets the one that runs us.

@@ -63,46 +63,46 @@ class SQLiteStore(Closing):
         self.path = Path(path)
         self._limits = limits or StoreLimits()
         self._thresholds = thresholds = thresholds or StoreThresholds()
-        self._file = StoreFile(
+        self.file = StoreFile(  # the connection and its transactions; upkeep of the file works on them too
             self.path, create=create, read_only=read_only, limits=self._limits, is_scratch=is_scratch
         )
-        connection = self._file.connection
-        self._symbols = SymbolTable(connection, keyed_hash(self._file.secret, thresholds), thresholds)
+        connection = self.file.connection
+        self._symbols = SymbolTable(connection, keyed_hash(self.file.secret, thresholds), thresholds)
         self._coordinates = CoordinateIndex(connection, self._symbols)
-        self._log = SegmentTable(connection)
+        self._segments = SegmentTable(connection)
         self._bodies = BodyTable(connection, thresholds.long_body_bytes)
         self._search = SearchIndex(connection)
         self._settings = SettingTable(connection)
         self._has_untold = False
         self._shown: ref[SegmentView] | None = None  # the newest snapshot, while somebody holds it
-        self._file.forget = self._forget
+        self.file.forget = self._forget
         self.news = StoreNews()
 
     def _forget(self) -> None:
         self._shown = None
-        for part in (self._symbols, self._coordinates, self._log):
+        for part in (self._symbols, self._coordinates, self._segments):
             part.forget()
 
     def _state(self) -> StoreState:
-        state = self._file.state()
-        self._log.expect(Totals(state.segments, state.segment_sums, state.tombstones, state.tombstone_sums))
+        state = self.file.state()
+        self._segments.expect(Totals(state.segments, state.segment_sums, state.tombstones, state.tombstone_sums))
         return state
 
     def _save(self, state: StoreState) -> None:
-        self._file.save(state._replace(**self._log.totals._asdict()))
+        self.file.save(state._replace(**self._segments.totals._asdict()))
 
     # --- writing
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        with self._file.writing():
+        with self.file.writing():
             yield
         if self._has_untold:
             self._tell()
 
     def _tell(self) -> None:
         """Tell listeners, once it is committed."""
-        self._has_untold = self._file.connection.in_transaction
+        self._has_untold = self.file.connection.in_transaction
         if not self._has_untold:
             self.news.tell(self.cursor())
 
@@ -132,8 +132,8 @@ class SQLiteStore(Closing):
         if not batch.bodies:
             return _WrittenRows([], [])
         size = sum(map(len, batch.bodies))
-        self._file.reserve.require_room(size)
-        with self._file.writing():
+        self.file.reserve.require_room(size)
+        with self.file.writing():
             state = self._state()
             table = self._symbols.assign(batch.texts, state.next_code)
             subjects = [table[code] for code in batch.segment.subjects]
@@ -149,7 +149,7 @@ class SQLiteStore(Closing):
                 last = ids[absent[-1]]
                 self._save(state._replace(last_record=last, next_code=codes, records=count, stored_bytes=stored_bytes))
         if size < self._thresholds.small_write_bytes:
-            self._file.keep_log_short()
+            self.file.keep_log_short()
         self._tell()
         if not present:
             return _WrittenRows(list(ids.values()), [True] * len(ids))
@@ -167,13 +167,13 @@ class SQLiteStore(Closing):
         self._bodies.insert(rows)
         self._coordinates.add(batch, table, ids)
         self._search.add((record, batch.bodies[ordinal]) for ordinal, record in ids.items())
-        self._log.append(translate(segment, table, as_ids(ids.values())))
+        self._segments.append(translate(segment, table, as_ids(ids.values())))
 
     def delete(self, *record_hashes: RecordHash) -> int:
-        return self._file.with_reserve(lambda: self._delete(record_hashes))
+        return self.file.with_reserve(lambda: self._delete(record_hashes))
 
     def _delete(self, record_hashes: Sequence[RecordHash]) -> int:
-        with self._file.writing() as connection:
+        with self.file.writing() as connection:
             codes = self._symbols.codes([str(record_hash) for record_hash in dict.fromkeys(record_hashes)])
             present = self._bodies.present([code for code in codes if code >= 0])
             if not present:
@@ -182,7 +182,7 @@ class SQLiteStore(Closing):
             removed = {record: self._remove(record) for record in present.values()}
             freed = sum(record.size for record in removed.values())
             ledger.give_back(self, removed)
-            buried = self._log.bury({record: code for code, record in present.items()})
+            buried = self._segments.bury({record: code for code, record in present.items()})
             removal = state.last_removal + 1
             columns = pack(buried)
             insert = "INSERT INTO removals VALUES (?, ?, ?)"
@@ -194,7 +194,7 @@ class SQLiteStore(Closing):
         return len(present)
 
     def _remove(self, record: int) -> ledger.Brought:
-        """Take a record's body and coordinate out; what it was."""
+        """Take a record's body and coordinate out; returns what the ledger has to know about it."""
         from lace.records.validate import reread
 
         body = self._bodies.remove(record)
@@ -207,34 +207,34 @@ class SQLiteStore(Closing):
     # --- reading records
 
     def get(self, record_hash: RecordHash) -> bytes | None:
-        with self._file.reading():
+        with self.file.reading():
             return self._bodies.one(record_hash, self._symbols.codes([str(record_hash)])[0])
 
     def get_first(self, record_hashes: Sequence[RecordHash], max_bytes: int) -> list[bytes | None]:
-        with self._file.reading():
+        with self.file.reading():
             codes = self._symbols.codes([str(record_hash) for record_hash in record_hashes])
             return self._bodies.first(record_hashes, codes, max_bytes)
 
     def get_head(self, record_hash: RecordHash, max_bytes: int) -> bytes | None:
-        with self._file.reading():
+        with self.file.reading():
             return self._bodies.head(record_hash, self._symbols.codes([str(record_hash)])[0], max_bytes)
 
     def have(self, record_hash: RecordHash) -> bool:
-        with self._file.reading():
+        with self.file.reading():
             return bool(self._bodies.present(self._symbols.codes([str(record_hash)])))
 
     def room(self) -> int | None:
         """How many bytes of records the disk has room for, beside what has to stay free."""
-        return self._file.reserve.room()
+        return self.file.reserve.room()
 
     def present(self, record_hashes: Sequence[RecordHash]) -> set[RecordHash]:
-        with self._file.reading():
+        with self.file.reading():
             codes = self._symbols.codes(list(map(str, record_hashes)))
             stored = self._bodies.present([code for code in codes if code >= 0])
         return {record for record, code in zip(record_hashes, codes, strict=True) if code in stored}
 
     def beginning_with(self, text: str) -> list[RecordHash]:
-        with self._file.reading():
+        with self.file.reading():
             found = self._symbols.beginning_with(text)
             stored = self._bodies.present(list(found))
         return [RecordHash(known) for code, known in found.items() if code in stored]
@@ -242,9 +242,9 @@ class SQLiteStore(Closing):
     def records_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, RecordHash]]:
         reached: int = after
         while True:
-            with self._file.reading():
+            with self.file.reading():
                 self._state()
-                found = self._log.next_after(reached)
+                found = self._segments.next_after(reached)
             if found is None:
                 return
             row, segment = found
@@ -260,7 +260,7 @@ class SQLiteStore(Closing):
     def bodies_since(self, after: StoreRecordId = BEFORE_ALL) -> Iterator[tuple[StoreRecordId, bytes]]:
         reached: int = after
         while True:
-            with self._file.reading():
+            with self.file.reading():
                 page = self._bodies.page(reached)
             if not page:
                 return
@@ -268,7 +268,7 @@ class SQLiteStore(Closing):
             reached = page[-1][0]
 
     def entries(self, group: str | None = None, app: str | None = None, name_prefix: str = "") -> Iterator[Entry]:
-        with self._file.reading():
+        with self.file.reading():
             spaces = self._coordinates.spaces(group, app)
         for space in spaces:
             yield from in_tip_order(self._named(space, name_prefix))
@@ -277,7 +277,7 @@ class SQLiteStore(Closing):
         """The entries of one space from a name prefix on, page by page, while the prefix lasts."""
         after = (prefix, "", 0)
         while True:
-            with self._file.reading():
+            with self.file.reading():
                 page = self._coordinates.page(space, after)
             for entry in page:
                 if not entry.name.startswith(prefix):
@@ -288,13 +288,13 @@ class SQLiteStore(Closing):
             after = (page[-1].name, page[-1].tai, page[-1].id)
 
     def versions(self, group: str, app: str, name: str) -> list[Entry]:
-        with self._file.reading():
+        with self.file.reading():
             found = self._coordinates.named(group, app, name)
         return list(in_tip_order(found))
 
     def newest_first(self, group: str, app: str, name: str, *, until: str | None = None) -> Iterator[Entry]:
         def page(before: Entry | None, limit: int) -> list[Entry]:
-            with self._file.reading():
+            with self.file.reading():
                 space = self._coordinates.space(group, app)
                 return self._coordinates.newest(space, name, until=until, before=before, limit=limit) if space else []
 
@@ -306,27 +306,27 @@ class SQLiteStore(Closing):
         return self.cursor().record
 
     def cursor(self) -> StoreCursor:
-        with self._file.reading():
+        with self.file.reading():
             return self._state().cursor
 
     def snapshot(self) -> SegmentView:
-        with self._file.reading():
+        with self.file.reading():
             state = self._state()
             held = self._shown() if self._shown is not None else None
             if held is not None and (held.cursor, held.code_count) == (state.cursor, state.next_code):
                 return held  # readers of the same moment share the columns, which are long
-            view = SegmentView(self, state.next_code, self._log.all_live(), state.cursor)
+            view = SegmentView(self, state.next_code, self._segments.all_live(), state.cursor)
             self._shown = ref(view)
             return view
 
     def changes(self, since: StoreCursor) -> Changes | None:
-        with self._file.reading() as connection:
+        with self.file.reading() as connection:
             state = self._state()
             oldest = connection.execute("SELECT min(seq) FROM removals").fetchone()[0]
             forgotten = oldest is not None and since.removal < oldest - 1
             if forgotten or since.record > state.last_record or since.removal > state.last_removal:
                 return None
-            added = self._log.added_after(since.record)
+            added = self._segments.added_after(since.record)
             query = "SELECT seq, columns, sum FROM removals WHERE seq > ? ORDER BY seq"
             removed = []
             for number, columns, said in connection.execute(query, (since.removal,)):
@@ -337,36 +337,36 @@ class SQLiteStore(Closing):
     # --- the dictionary, for views
 
     def codes(self, texts: Sequence[str]) -> list[int]:
-        with self._file.reading():
+        with self.file.reading():
             return self._symbols.codes(texts)
 
     def texts(self, codes: Codes) -> list[str]:
-        with self._file.reading():
+        with self.file.reading():
             return self._symbols.texts(codes)
 
     def lines(self, codes: Codes) -> bytes:
-        with self._file.reading():
+        with self.file.reading():
             return self._symbols.lines(codes)
 
     # --- words
 
     @property
     def is_searched(self) -> bool:
-        with self._file.reading():
+        with self.file.reading():
             return self._search.is_on
 
     def index_words(self, told: Callable[[int], None]) -> int:
-        with self._file.writing():
+        with self.file.writing():
             return self._search.create(told)
 
     def forget_words(self) -> bool:
-        with self._file.writing():
+        with self.file.writing():
             return self._search.drop()
 
     def find_words(
         self, question: str, *, before: int | None = None, limit: int
     ) -> list[tuple[StoreRecordId, RecordHash]]:
-        with self._file.reading() as connection:
+        with self.file.reading() as connection:
             ids = self._search.find(question, before=before, limit=limit)
             codes = dict(connection.execute(f"SELECT id, code FROM records WHERE id IN ({','.join(map(str, ids))})"))
             texts = self._symbols.texts(as_codes(codes[record] for record in ids))
@@ -375,42 +375,42 @@ class SQLiteStore(Closing):
     # --- the rest
 
     def get_setting(self, namespace: str, key: str) -> bytes | None:
-        with self._file.reading():
+        with self.file.reading():
             return self._settings.get(namespace, key)
 
     def settings(self, namespace: str) -> dict[str, bytes]:
-        with self._file.reading():
+        with self.file.reading():
             return self._settings.all(namespace)
 
     def last_setting(self, namespace: str, up_to: str) -> tuple[str, bytes] | None:
-        with self._file.reading():
+        with self.file.reading():
             return self._settings.last(namespace, up_to)
 
     def put_setting(self, namespace: str, key: str, value: bytes | None) -> None:
-        with self._file.writing():
+        with self.file.writing():
             self._settings.put(namespace, key, value)
-        self._file.keep_log_short()
+        self.file.keep_log_short()
 
     def check_integrity(self) -> list[str]:
         from lace.store.columns.repair.inspection import Inspection
 
-        with self._file.reading() as connection:
+        with self.file.reading() as connection:
             try:
-                found = Inspection(connection, self._symbols, self._log, self._state()).problems()
+                found = Inspection(connection, self._symbols, self._segments, self._state()).problems()
                 return [*found, *self._search.problems()]
             except StoreDamaged as error:
                 return [str(error)]
 
     def stat(self) -> StoreStat:
-        with self._file.reading():
-            state = self._file.state()
+        with self.file.reading():
+            state = self.file.state()
         return StoreStat(
             records=state.records,
             stored_bytes=state.stored_bytes,
-            file_bytes=self._file.file_bytes(),
+            file_bytes=self.file.file_bytes(),
             values=state.next_code,
             high_water=StoreRecordId(state.last_record),
         )
 
     def close(self) -> None:
-        self._file.close()
+        self.file.close()

@@ -3,6 +3,7 @@
 Rule: `bulk_keys` gives what `symbols.plain_keys` gives, in a third of the time. What is held of a run is what the file
 has, for runs never change; the filter may say too often that a key could be there, and never that it is not when it is.
 This module is loaded for long batches and for many questions only: loading numpy takes as long as some thousand texts.
+Runs save the writer of an import 1.2 times its CPU and 1.5 times its bytes (decisions 200 and 225, bench/store.py).
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def _parts(keys: Keys) -> Positions:
 
 
 def _places(keys: Keys, wanted: Keys) -> Positions:
-    """Where a run has those of the wanted keys that it has."""
+    """The positions in a run of the wanted keys that are in it."""
     at = np.searchsorted(keys, wanted)
     inside = at[at < len(keys)]
     found: Positions = inside[keys[inside] == wanted[at < len(keys)]]

@@ -1,4 +1,4 @@
-"""The index of a dictionary: key of a text → its code, in one tree for what comes by the piece and in runs for bulk.
+"""The index of a dictionary: key of a text → its code, in one tree for single texts and in runs for bulk.
 
 Rule: a key has one code, in the tree or in one run; a run never changes, it is only replaced by a longer one.
 
@@ -76,7 +76,7 @@ class KeyIndex:
         return self._hold(runs).codes(keys)
 
     def _in_pages(self, keys: Sequence[int], runs: Iterable[int]) -> dict[int, int]:
-        """The same by one page of each run for each key; where a run begins behind a key it is one of another run."""
+        """Codes by one page of each run for each key; if a run begins after a key, the page is one of another run."""
         places = [(run << KEY_BITS) + key for run in runs for key in keys]
         query = """SELECT value, page.id, entries, sum FROM json_each(?) JOIN symbol_pages AS page
             ON page.id = (SELECT max(one.id) FROM symbol_pages AS one WHERE one.id <= value)"""

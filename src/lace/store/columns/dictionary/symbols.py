@@ -30,7 +30,7 @@ _USUAL = StoreThresholds()
 
 def new_secret() -> bytes:
     """A prime of KEY_BITS bits that only one store knows."""
-    import secrets  # 6 ms, and only who makes a store needs it
+    import secrets  # 6 ms, and only creating a store needs it
 
     while True:
         candidate = 1 << (KEY_BITS - 1) | secrets.randbits(KEY_BITS - 2) << 1 | 1
@@ -190,7 +190,7 @@ class SymbolTable:
         return [found.get(text, -1) if code is None else code for text, code in zip(texts, known, strict=True)]
 
     def beginning_with(self, text: str) -> dict[int, str]:
-        """Codes and texts that begin so. The index is no help: SQLite searches the blocks, which never leave it."""
+        """Codes and texts that begin with a text. The index cannot help: SQLite searches the blocks by itself."""
         found: dict[int, str] = {}
         query = "SELECT block, texts, sum FROM symbol_blocks WHERE instr(texts, ?)"
         for number, data, said in self._connection.execute(query, (text.encode(),)):
@@ -278,7 +278,7 @@ class SymbolTable:
         if not texts:
             return
         number, filled = next_code >> BLOCK_BITS, next_code & (BLOCK - 1)
-        if filled:  # the last block has room: it is written anew with the first of these
+        if filled:  # the last block has room: it is written again with the first of these
             texts = self.block(number) + texts
         blocks = [SEPARATOR.join(texts[at : at + BLOCK]).encode() for at in range(0, len(texts), BLOCK)]
         rows = [(at, block, checksum(at, block)) for at, block in enumerate(blocks, number)]

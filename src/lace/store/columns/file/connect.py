@@ -38,13 +38,13 @@ def store_errors(path: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise as_ours(error, path) from error
-    except UnicodeDecodeError as error:  # SQLite complains, and quotes what stands there
+    except UnicodeDecodeError as error:  # SQLite complains, and quotes the bytes it found
         raise StoreDamaged(f"{path}: {_MEANINGS['SQLITE_CORRUPT']} ({error})") from error
 
 
 def as_ours(error: sqlite3.Error, path: str) -> StoreError:
     """What an error of SQLite means to us."""
-    # A text that is none was written as a blob, or was never written so.
+    # A text that cannot be decoded was written as a blob, or was damaged later.
     is_damage = _primary(error) in ("SQLITE_CORRUPT", "SQLITE_NOTADB") or "decode" in str(error)
     kind = StoreDamaged if is_damage else StoreFull if _primary(error) in _NO_ROOM else StoreError
     return kind(f"{path}: {_meaning(error)}")

@@ -109,7 +109,7 @@ def require_whole(connection: sqlite3.Connection, path: Path, log: LogSign) -> N
     if log is LogSign.PRESENT:
         return
     rows = _rows(connection)
-    here = _place(path) if rows else ""
+    here = place_of(path) if rows else ""
     if not all(_is_same(row.place, here) for row in rows):
         raise StoreDamaged(
             f"{path}: this file was copied or moved while its lace was in use, without its log ({path.name}-wal): what"
@@ -139,7 +139,7 @@ def require_log(path: Path, log: LogSign) -> None:
 def enter(connection: sqlite3.Connection, path: Path) -> str:
     """Write a name of ours into the file, or its log (`is_in_file` tells)."""
     name, pid = os.urandom(8).hex(), os.getpid()
-    row = (name, _place(path), pid, _started(pid))
+    row = (name, place_of(path), pid, _started(pid))
     connection.execute("INSERT INTO openers VALUES (?, ?, ?, ?)", row)
     _live.add(name)
     return name
@@ -212,7 +212,7 @@ def _take_out(connection: sqlite3.Connection, path: Path, names: Collection[str]
         if error.sqlite_errorname == "SQLITE_ERROR":  # there is no such table: then nobody is entered
             return True
         raise
-    here = _place(path) if rows else ""
+    here = place_of(path) if rows else ""
     gone = [(row.id,) for row in rows if row.id in names or not (_is_same(row.place, here) and _is_alive(row))]
     if gone:
         connection.execute("BEGIN IMMEDIATE")
@@ -238,7 +238,7 @@ def _key(path: Path) -> tuple[int, int, int] | None:
     return os.getpid(), status.st_dev, status.st_ino
 
 
-def _place(path: Path) -> str:
+def place_of(path: Path) -> str:
     """This machine, this very file, and its path: moved by itself, it has left its log behind."""
     import socket  # imported late: reading a file at rest does not need it
 

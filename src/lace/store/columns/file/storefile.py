@@ -37,7 +37,7 @@ class StoreFile:
         self.limits = limits
         self._lock = RLock()
         self._closed = False
-        self._names: list[str] = []  # the one that stands in the file, once we have written
+        self._names: list[str] = []  # the one that is in the file, once we have written
         self._is_in_file = False  # whether it has reached the main file
         self._read_only = read_only
         self._place = os.path.abspath(path)
@@ -124,10 +124,10 @@ class StoreFile:
     def _require_same_file(self) -> None:
         """StoreReplaced if it is no longer what was opened: another file, or one whose codes have other meanings.
 
-        Of a file that was moved or deleted nobody would find what is written to it.
+        What is written to a file that was moved or deleted would never be found.
         """
         if _identity(self._place) != self._identity:
-            raise StoreReplaced(f"{self.path}: another file stands in its place, or none: open it again")
+            raise StoreReplaced(f"{self.path}: the file was moved, deleted or replaced: open it again")
         now = self.connection.execute("SELECT generation FROM state").fetchone()
         if now != (self._generation,):
             raise StoreReplaced(f"{self.path}: the store was compacted or repaired meanwhile: open it again")
@@ -178,7 +178,7 @@ class StoreFile:
 
 
 def _identity(place: str) -> tuple[int, int] | None:
-    """Which file stands somewhere; None if there is none."""
+    """Which file is at a path; None if there is none."""
     try:
         status = os.stat(place)
     except OSError:

@@ -72,14 +72,14 @@ def _copy(source_path: Path, part: Path, progress: Progress) -> None:
 def compact(
     path: Path, progress: Callable[[int], None] = lambda _: None, *, thresholds: StoreThresholds | None = None
 ) -> tuple[int, int]:
-    """Write a store anew without what was deleted from it, its names and values included; bytes before and after.
+    """Rewrite a store without what was deleted from it, its names and values included; bytes before and after.
 
     Others may read and write meanwhile; they must open it again afterwards. It needs room for two more copies.
     """
     path = real(path)
     with upkeep(path, "compact") as part, SQLiteStore(path, create=False, read_only=False) as store:
         size = store.stat().file_bytes
-        store._file.reserve.release()  # kept again when the store is closed
+        store.file.reserve.release()  # kept again when the store is closed
         with SQLiteStore(part, create=True, read_only=False, limits=SCRATCH, is_scratch=True) as fresh:
             _Compaction(store, fresh, progress, (thresholds or StoreThresholds()).caught_up_records).run()
     return size, path.stat().st_size
@@ -103,17 +103,17 @@ class _Compaction:
     def run(self) -> None:
         if self._store.is_searched:
             self._fresh.index_words(lambda _: None)
-        self._removal = self._store._file.state().last_removal
+        self._removal = self._store.file.state().last_removal
         self._follow()
         for _ in range(CATCH_UPS):
-            if self._store._file.state().last_record - self._reached <= self._caught_up_records:
+            if self._store.file.state().last_record - self._reached <= self._caught_up_records:
                 break
             self._follow()
         self._swap()
 
     def _follow(self) -> None:
         """Take over what came since, and let go of what went."""
-        now = self._store._file.state()
+        now = self._store.file.state()
         adopt_all(self._fresh, self._new())
         if now.last_removal != self._removal:
             gone = _ids(self._fresh) - _ids(self._store)
@@ -128,20 +128,20 @@ class _Compaction:
 
     def _swap(self) -> None:
         """Copy the pages of the fresh file over those of the store in one transaction, then give back the room."""
-        file = self._store._file
+        file = self._store.file
         with file.errors():
             file.register()
             target = connect(file.path, create=False, read_only=False, limits=file.limits)
             try:
                 self._deadline = time.monotonic() + PATIENCE * file.limits.busy_timeout_ms / 1000
-                self._fresh._file.connection.backup(target, pages=SWAPPED_PAGES, progress=self._step)
+                self._fresh.file.connection.backup(target, pages=SWAPPED_PAGES, progress=self._step)
                 # The log has the new pages until it is copied, and the file the old ones.
                 (is_busy, *_) = target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 target.close()
         if is_busy:
             raise StoreError(
-                f"{file.path}: it was written anew, but another program is reading it: what was removed stays in the"
+                f"{file.path}: it was rewritten, but another program is reading it: what was removed stays in the"
                 " file until that one closes it; compact it again then"
             )
 
@@ -160,7 +160,7 @@ class _Compaction:
 
     def _finish(self) -> None:
         store, fresh = self._store, self._fresh
-        with store._file.reading() as source, fresh._file.writing() as target:
+        with store.file.reading() as source, fresh.file.writing() as target:
             before = state.read(source)
             self._follow()
             if _count(source) != _count(target) or before.stored_bytes != state.read(target).stored_bytes:
@@ -171,7 +171,7 @@ class _Compaction:
                 marks = ", ".join("?" * len(rows.description))
                 target.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
             # Our name goes with the swap: after it the log is empty, and a full disk would not let it be taken out.
-            store._file.leave(target)
+            store.file.leave(target)
             expire_cursors(fresh, before.last_removal)
             now = state.read(target)
             last = max(now.last_record, before.last_record)
@@ -179,12 +179,12 @@ class _Compaction:
 
 
 def _ids(store: SQLiteStore) -> set[int]:
-    with store._file.reading() as connection:
+    with store.file.reading() as connection:
         return {row[0] for row in connection.execute("SELECT id FROM records")}
 
 
 def _hashes(store: SQLiteStore, ids: set[int]) -> list[RecordHash]:
-    with store._file.reading() as connection:
+    with store.file.reading() as connection:
         find = "SELECT code FROM records WHERE id = ?"
         codes = as_codes([connection.execute(find, (one,)).fetchone()[0] for one in sorted(ids)])
         return [RecordHash(text) for text in store.texts(codes)]

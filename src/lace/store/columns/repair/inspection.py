@@ -29,11 +29,11 @@ class Inspection:
     """One look at one moment of a file."""
 
     def __init__(
-        self, connection: sqlite3.Connection, symbols: SymbolTable, log: SegmentTable, state: StoreState
+        self, connection: sqlite3.Connection, symbols: SymbolTable, segments: SegmentTable, state: StoreState
     ) -> None:
         self._connection = connection
         self._symbols = symbols
-        self._log = log
+        self._segments = segments
         self._state = state
         self._coordinates = 0  # entries that there should be
 
@@ -46,7 +46,7 @@ class Inspection:
         yield from _guarded(self._counters)
         yield from _guarded(self._dictionary)
         yield from _guarded(self._sums)
-        for row in self._log.rows():
+        for row in self._segments.rows():
             yield from _guarded(lambda row=row: self._segment(row))  # type: ignore[misc]
         yield from self._gaps()
         if (entries := self._one("SELECT count(*) FROM coordinates")) != self._coordinates:
@@ -91,7 +91,7 @@ class Inspection:
 
     def _segment(self, row: SegmentRow) -> Iterator[str]:
         """The records of a segment, and what columns and coordinates say of them."""
-        segment = self._log.live(row)
+        segment = self._segments.live(row)
         if _highest(segment) >= self._state.next_code:
             yield f"segment {row.id} uses values that the dictionary does not have"
             return
@@ -134,7 +134,7 @@ class Inspection:
 
     def _gaps(self) -> Iterator[str]:
         reached = 0
-        for row in self._log.rows():
+        for row in self._segments.rows():
             if row.first <= reached:
                 yield f"segment {row.id} overlaps the one before it"
             gap = "SELECT count(*) FROM records WHERE id > ? AND id < ?"
@@ -152,7 +152,7 @@ def _guarded(part: Callable[[], Iterable[str]]) -> Iterator[str]:
     except StoreDamaged as error:
         yield str(error)
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        yield f"what stands there cannot be read: {error}"
+        yield f"its bytes cannot be read: {error}"
 
 
 def _sum_of_facts(valid: ValidRecord) -> int:

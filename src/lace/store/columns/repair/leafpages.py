@@ -1,6 +1,6 @@
 """The rows of the table of records, read off the pages of a store file without the trees that lead to them.
 
-Rule: a page is believed to be what it looks like, for whoever reads these rows hashes what stands in them. SQLite finds
+Rule: a page is believed to be what it looks like, because every body is hashed by its reader. SQLite finds
 a row by its first page, the schema and the pages of a tree; where one of those is gone, the leaves are mostly still
 there, and in the log beside the file too. The forms are those of https://www.sqlite.org/fileformat2.html.
 """
@@ -38,7 +38,7 @@ class _Cell(NamedTuple):
     id: int
     size: int  # of the body
     at: int  # where the body begins in its page
-    local: int  # so many bytes of it stand there
+    local: int  # how many of its bytes are there
     rest: int  # the page where it goes on, 0 if it does not
 
 
@@ -72,7 +72,7 @@ class LeafPages(Closing):
         self._log.close()
 
     def rows(self) -> Iterator[LeafRow]:
-        """Every row there is, by ascending id; one that stands on several pages comes several times."""
+        """Every row there is, by ascending id; one that is on several pages comes several times."""
         read, page = 0, b""
         for index in sorted(range(len(self._ids)), key=self._ids.__getitem__):
             number, at = divmod(self._places[index], LONGEST_PAGE)
@@ -106,7 +106,7 @@ class LeafPages(Closing):
         return LeafRow(cell.id, b"".join(pieces), missing == 0)
 
     def _cells(self, number: int) -> Iterator[tuple[int, _Cell]]:
-        """Where in a page rows of records stand, and what they say; of a page that is no leaf none."""
+        """Where in a page rows of records begin, and what they say; none if the page is not a leaf."""
         page = self._page(number)
         start = HEADER_BYTES if number == 1 else 0
         if len(page) < start + 8 or page[start] != TABLE_LEAF:
@@ -122,7 +122,7 @@ class LeafPages(Closing):
                 yield at, cell
 
     def _cell(self, page: bytes, at: int) -> _Cell | None:
-        """A row of an id, a number and bytes that begin like a record; None if something else stands there."""
+        """A row of an id, a number and bytes that begin like a record; None if something else is there."""
         try:
             payload, at = _varint(page, at)
             row, start = _varint(page, at)
@@ -147,7 +147,7 @@ class LeafPages(Closing):
         return _Cell(row, size, body, end - body, rest)
 
     def _local(self, payload: int) -> int:
-        """How much of a payload stands in its leaf."""
+        """How much of a payload is in its leaf."""
         usable = self._page_bytes
         if payload <= usable - 35:
             return payload

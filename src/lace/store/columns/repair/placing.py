@@ -28,7 +28,7 @@ FILES = ("", "-wal", "-shm", "-journal")
 SHARED_FIRST, SHARED_BYTES = 0x40000002, 510  # what SQLite locks in a file that it has open
 NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
-TRIES = 100  # to take a lock whose file is deleted each time by who had it
+TRIES = 100  # to take a lock whose file its holder deletes each time
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def _lock(path: Path, work: str) -> tuple[int, bool]:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # whoever had it deleted it in the end, and somebody may have made another
+        os.close(handle)  # its holder deleted it in the end, and another process may have made a new one
     raise StoreError(f"{path}: others do upkeep to it one after the other: nothing was changed, try again")
 
 
@@ -186,7 +186,7 @@ def put_in_place_of(part: Path, path: Path, aside: Path) -> None:
 
 
 def resume_move(path: Path, aside: str) -> None:
-    """Give a file its name back if whoever moved it aside was killed before another one took its place."""
+    """Give a file its name back if the process that moved it aside was killed before another file took its place."""
     if path.exists() or not any(re.fullmatch(_own(path), file.name) for file in path.parent.iterdir()):
         return
     moved = [file for file in path.parent.iterdir() if re.fullmatch(rf"{re.escape(aside)}\d*", file.name)]

@@ -1,7 +1,7 @@
-"""Building a store file anew from the bytes of its records: what repairing and compacting have in common.
+"""Rebuilding a store file from the bytes of its records: what repairing and compacting have in common.
 
-Rule: records keep their ids. Codes do not keep their meanings, so the generation changes and whoever has the old file
-open is told; and nobody is told of what went, so every cursor expires.
+Rule: records keep their ids. Codes do not keep their meanings, so the generation changes and programs that have the
+old file open get an error; followers cannot learn what was removed, so every cursor expires.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def rebuild(target: Path, records: Iterable[Kept], settings: Iterable[Setting], 
         for namespace, key, value in settings:
             store.put_setting(namespace, key, value)
         expire_cursors(store, before.last_removal)
-        with store._file.writing() as connection:  # the last thing: afterwards this store has to be opened again
+        with store.file.writing() as connection:  # the last thing: afterwards this store has to be opened again
             now = state.read(connection)
             last = max(now.last_record, before.last_record)
             state.save(connection, now._replace(last_record=last, generation=new_generation(before)))
@@ -61,7 +61,7 @@ def new_generation(before: StoreState) -> int:
 
 def expire_cursors(store: SQLiteStore, last_removal: int) -> None:
     """Leave a gap in the log of removals: a follower whose cursor is before it starts over."""
-    with store._file.writing() as connection:
+    with store.file.writing() as connection:
         now = state.read(connection)
         removal = max(now.last_removal, last_removal) + CURSOR_GAP
         columns = pack(EMPTY)

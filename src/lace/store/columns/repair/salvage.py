@@ -27,7 +27,7 @@ from lace.store.columns.tables.schema import PAGE_BYTES
 from lace.store.columns.tables.state import StoreState
 from lace.values import dataclass
 
-UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes what stands there in its complaints
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # SQLite quotes the bytes it found in its complaints
 IN_ONE_PIECE = RecordLimits(max_data_bytes=PAGE_BYTES)  # longer ones are interrupted by numbers of pages
 
 
@@ -171,7 +171,7 @@ class _Salvage(Closing):
             if isinstance(body, bytes):
                 yield number, body
             else:
-                self._report.lost.append(Lost(number, "", "what stands in its place are no bytes"))
+                self._report.lost.append(Lost(number, "", "its place does not hold bytes"))
 
     def _last_id(self) -> int:
         known = self.state().last_record
@@ -240,7 +240,7 @@ class _Salvage(Closing):
             yield 0, body
 
     def _fault(self, body: bytes) -> str:
-        """Why bytes are no record; empty if they are one."""
+        """Why bytes are not a record; empty if they are one."""
         try:
             validate(body, limits=self._limits)
         except InvalidInput as error:

@@ -146,7 +146,7 @@ def encode_batch(records: Iterable[ValidRecord]) -> EncodedBatch:
 
 
 def encode_columns(parts: PartColumns, bodies: Sequence[bytes]) -> EncodedBatch:
-    """The same of distinct records that were read into columns."""
+    """A batch of distinct records that were read into columns."""
     table = _Table(parts, bodies)
     interner = _Interner()
     subjects = interner.column(parts.hash)

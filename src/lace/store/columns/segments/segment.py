@@ -1,6 +1,6 @@
 """Column segments: the facts of a run of records as arrays of value codes.
 
-Rule: a segment never changes. Rows stand in record order, and a group without subjects has exactly one row for each
+Rule: a segment never changes. Rows are in record order, and a group without subjects has exactly one row for each
 record of its segment, so that a field every record has costs one code a record.
 """
 
@@ -79,7 +79,7 @@ def as_ids(values: Iterable[int]) -> memoryview:
 
 
 def constant(code: int, rows: int) -> Codes:
-    """A column that says the same in every row."""
+    """A column with one code in every row."""
     return memoryview(array("I", (code,)) * rows)
 
 

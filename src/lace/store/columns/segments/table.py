@@ -1,4 +1,4 @@
-"""The segments of a store file: adding, folding, deleting, and reading what changed.
+"""The table of segments: adding, folding, deleting, and reading what changed.
 
 Rule: a segment row is never updated, only replaced; folding keeps their number small, so that a store of any history
 opens by reading a few long blobs.
@@ -39,7 +39,7 @@ class SegmentRow(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What `state` keeps of the log, so that nothing of it can go missing."""
+    """What `state` keeps about the segments and tombstones, so that none of them can go missing."""
 
     segments: int
     segment_sums: int
@@ -52,15 +52,15 @@ class SegmentTable:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what is cached: a transaction was rolled back, and its segments' ids are given out again."""
         self._loaded: dict[int, Segment] = {}
         self._fresh: dict[int, Segment] = {}  # small ones that were just written and will soon be folded
         self._rows: list[SegmentRow] = []  # in order
         self._dead: list[tuple[int, int]] = []  # the tombstones: record and code, in order
         self._totals = Totals(0, 0, 0, 0)  # of these two
-
-    def forget(self) -> None:
-        """Drop what is cached: a transaction was rolled back, and its segments' ids are given out again."""
-        self.__init__(self._connection)  # type: ignore[misc]
 
     def expect(self, totals: Totals) -> None:
         """Bring the list of segments and the tombstones up to date; they must come to what the state says."""

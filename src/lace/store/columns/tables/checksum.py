@@ -1,7 +1,7 @@
 """Checksums of what a store keeps in columns, dictionary and settings.
 
-Rule: they find accidents, not attackers: who can write the file can write its sums. Signatures and hashes of records
-are what cannot be forged, and `lace verify` derives everything from those.
+Rule: they find accidents, not attackers: anyone who can write the file can write its sums. Signatures and hashes of
+records are what cannot be forged, and `lace verify` derives everything from those.
 """
 
 from __future__ import annotations

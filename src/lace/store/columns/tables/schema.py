@@ -5,7 +5,7 @@ Rule: a migration that was ever released never changes; a new one is appended. `
 - `records`: bodies by StoreRecordId, and by the code of their hash text. Scans use segments instead.
 - `symbol_blocks`: block b holds the texts of codes 256·b … 256·b+255, joined by LF.
 - `symbol_index`: 44-bit keyed hash of a text → code; a taken key moves on to key + 1.
-- `symbol_pages`: the same for what came in bulk, in runs of ascending keys. `symbol_runs`: how many keys each has.
+- `symbol_pages`: keys and codes of texts that came in bulk, in runs of ascending keys. `symbol_runs`: keys in each.
 - `segments`: packed columns of runs of records. `tombstones`: records that are deleted but still in a segment.
 - `removals`: packed facts of deleted records, so that a follower can take them out of what it derived.
 - `spaces`, `coordinates`: Plexes and Seals in the order group, app | name, TAI.
@@ -54,7 +54,7 @@ CREATE TABLE settings(
 INSERT INTO symbol_blocks VALUES (0, CAST('0' AS BLOB));
 """
 
-# Checksums. Those of segments stand in their index, so that reading one does not walk through a blob to its end.
+# Checksums. Those of segments are in their index, so that reading one does not walk through a blob to its end.
 _SUMS = """
 ALTER TABLE state ADD COLUMN segments INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE state ADD COLUMN segment_sums INTEGER NOT NULL DEFAULT 0;
@@ -139,7 +139,7 @@ _known: dict[tuple[str, ...], Definitions] = {}
 def require_ours(connection: sqlite3.Connection, version: int) -> None:
     """StoreDamaged unless a file has the tables and indexes of a version and nothing else.
 
-    SQLite obeys triggers, views and clauses such as ON CONFLICT IGNORE that stand in a file: in one from elsewhere they
+    SQLite obeys triggers, views and clauses such as ON CONFLICT IGNORE in a file: in one from elsewhere they
     could swallow what is stored, and acknowledge it. The words that FTS5 keeps, and what ANALYZE knows, may be there.
     """
     expected = _definitions_of(version)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lace.runtime.link.session import Session
+from lace.runtime.link.stepper import LinkStepper
 from lace.runtime.node.bounds import Budget, DriveLimits
 
 REQUEST_BYTES = 110  # of memory for one record that the peer named in a request, and for a line that it is not here
@@ -15,30 +15,30 @@ CLAIM_BYTES = 450  # of memory for one claim of a peer, measured on listings wit
 LINE_FACTOR = 6  # of memory for each byte of a block that is being read: what its claims will take is taken now
 
 
-class Waiting:
+class Backlog:
     """Counts what waits, tells the budget that all links share, and says when there is room again."""
 
     def __init__(
-        self, session: Session, limits: DriveLimits, budget: Budget | None, strangers: Budget | None = None
+        self, link: LinkStepper, limits: DriveLimits, budget: Budget | None, strangers: Budget | None = None
     ) -> None:
-        self._session = session
+        self._link = link
+        self._session = link.session
         self._limits = limits
         self._budget = budget
         self._told = 0  # of what waits, to the budget
         self._strangers = strangers  # of all that strangers hold, claims as well; None for whom we know
         self._told_held = 0
-        self.storing_bytes = 0  # received, and being judged or committed
         self.is_full = False  # nothing is read from the peer now
         self.room = asyncio.Event()  # set whenever something may have become less
 
     async def wait_for_room(self) -> None:
         while True:
-            waiting = self._session.buffered + self.storing_bytes
+            waiting = self._session.buffered + self._link.storing_bytes
             self.tell(waiting)
             # A link that holds nothing may always read: otherwise those that fill the budget would starve it.
             crowded = self._budget is not None and self._budget.held > self._budget.max_bytes and waiting > 0
             crowded = crowded or self._holds_too_much()
-            is_read = self._session.unsent.blocks <= self._limits.max_unsent_blocks
+            is_read = self._session.outbox.blocks <= self._limits.max_unsent_blocks
             if waiting <= self._limits.max_waiting_bytes and is_read and not crowded:
                 self.is_full = False
                 return
@@ -58,8 +58,8 @@ class Waiting:
         requests that have no answer."""
         session, machine = self._session, self._session.machine
         claims = machine.foreign_claims * CLAIM_BYTES + machine.block_bytes * LINE_FACTOR
-        requests = (machine.unserved_requests + session.unsent.facts) * REQUEST_BYTES
-        return session.buffered + self.storing_bytes + session.unsent.bytes + claims + requests
+        requests = (machine.unserved_requests + session.outbox.facts) * REQUEST_BYTES
+        return session.buffered + self._link.storing_bytes + session.outbox.bytes + claims + requests
 
     def _holds_too_much(self) -> bool:
         """Whether strangers together hold more than they may, and this one more than its share of that."""
@@ -75,17 +75,6 @@ class Waiting:
             self._strangers.holders += (held > 0) - (self._told_held > 0)
             self._strangers.change(held - self._told_held)
             self._told_held = held
-
-    @property
-    def is_drained(self) -> bool:
-        """Whether little of what was put is still unsent."""
-        return self._session.unsent.bytes <= self._limits.max_unsent_bytes
-
-    async def drained(self) -> None:
-        """Wait until little of what was put is still unsent."""
-        while not self.is_drained:
-            self.room.clear()
-            await self.room.wait()
 
     def tell(self, waiting: int) -> None:
         """Tell the shared budget what this link holds."""

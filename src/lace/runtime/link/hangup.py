@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from lace.limits import SECOND_NS
 from lace.runtime.clock import SteadyTai
-from lace.runtime.link.paying import Paying
-from lace.runtime.link.session import Session
-from lace.runtime.link.waiting import Waiting
+from lace.runtime.link.account import LinkAccount
+from lace.runtime.link.backlog import Backlog
+from lace.runtime.link.stepper import LinkStepper
 from lace.transports.base import ByteStream, HeardStream
 
 LAST_PIECES = 64  # that are always read on: what a peer says at the end, however slow we are
@@ -24,23 +24,24 @@ SHORT_EXCHANGE = 12  # blocks: who says all of one ahead is read to its end, whe
 SHORT_BYTES = 16 * 1024  # if that is no more than this
 
 
-class Leftovers:
+class HangUp:
     """Of one link."""
 
     def __init__(
         self,
         stream: ByteStream,
-        session: Session,
-        waiting: Waiting,
-        paying: Paying,
+        link: LinkStepper,
+        backlog: Backlog,
+        account: LinkAccount,
         time: SteadyTai,
         worth_s: float,
     ) -> None:
         self._stream = stream
         self._heard = stream if isinstance(stream, HeardStream) else None
-        self._session = session
-        self._waiting = waiting
-        self._paying = paying
+        self._link = link
+        self._session = link.session
+        self._backlog = backlog
+        self._account = account
         self._time = time
         self._worth_ns = worth_s * SECOND_NS
         self._left_at_ns: int | None = None  # when it was first seen that the peer is gone
@@ -53,7 +54,7 @@ class Leftovers:
 
         Records are read to the end, and nothing is given up while some are being stored.
         """
-        if holds_records or self._waiting.storing_bytes:
+        if holds_records or self._link.storing_bytes:
             return False
         if not self._is_over(size) and not self._is_for_nobody:
             return False
@@ -62,7 +63,7 @@ class Leftovers:
 
     def are_unread_for_long(self, *, holds_records: bool) -> bool:
         """Asked now and then: the same of a link that is not read from, so that nobody sees its peer go."""
-        if not self._is_left_for_long() or holds_records or self._waiting.storing_bytes or not self._waiting.is_full:
+        if not self._is_left_for_long() or holds_records or self._link.storing_bytes or not self._backlog.is_full:
             return False
         self._session.lose(self._time.now_ns)
         return True
@@ -73,7 +74,7 @@ class Leftovers:
             return False
         self._pieces += 1
         self._bytes += size
-        is_much = self._pieces > LAST_PIECES or self._bytes > LAST_BYTES or self._paying.waits > self._waits
+        is_much = self._pieces > LAST_PIECES or self._bytes > LAST_BYTES or self._account.waits > self._waits
         return is_much and is_long
 
     @property
@@ -89,6 +90,6 @@ class Leftovers:
         if not getattr(self._stream, "is_left", False):  # an application's own transport need not tell
             return False
         if self._left_at_ns is None:
-            self._left_at_ns, self._waits = self._time.now_ns, self._paying.waits
+            self._left_at_ns, self._waits = self._time.now_ns, self._account.waits
             return False
         return self._time.now_ns - self._left_at_ns > self._worth_ns

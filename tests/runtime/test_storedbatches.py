@@ -10,9 +10,9 @@ from lace.interlace.effects import SendRecords, SetHandle
 from lace.records.model import Blob
 from lace.records.validate import ValidRecord, validate
 from lace.records.write import encode_record
-from lace.runtime.link import loading
-from lace.runtime.link.loading import stored_batches
-from lace.runtime.node.bounds import Service
+from lace.runtime.host import storedbatches
+from lace.runtime.host.storedbatches import stored_batches
+from lace.runtime.node.bounds import Fitting
 from lace.store import MemoryStore
 from tries import tries
 
@@ -40,8 +40,8 @@ def test_each_hash_comes_once_with_its_bytes_or_as_missing(
     store = store_with([RECORDS[number] for number in sorted(stored)])
     hashes = [str(RECORDS[number].hash) for number in asked]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "_LONG_REQUEST", long)
-        patch.setattr(loading, "_SWEEP_SHARE", share)
+        patch.setattr(storedbatches, "_LONG_REQUEST", long)
+        patch.setattr(storedbatches, "_SWEEP_SHARE", share)
         batches = list(stored_batches(store, hashes, max_records, max_bytes))
     pairs = [pair for batch in batches for pair in batch]
     assert len(pairs) == len(asked)
@@ -67,7 +67,7 @@ def test_what_is_served_does_not_depend_on_how_it_is_batched(
     batches: list[list[bytes | None]], budget: int, limit: int
 ) -> None:
     request = SendRecords(own=SetHandle(0, 0), hashes=[], budget_bytes=budget, limit_bytes=limit)
-    batched, single = Service(request), Service(request)
+    batched, single = Fitting(request), Fitting(request)
     for number, bodies in enumerate(batches):
         batch = [(f"{number}.{place}", body) for place, body in enumerate(bodies)]
         sent = [taken for item in batch for taken in single.take_all([item])]

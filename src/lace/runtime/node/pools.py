@@ -26,7 +26,7 @@ T = TypeVar("T")
 OURSELVES = 0  # among the numbers of links: what is done for all of them
 
 
-class Crew:
+class NodePools:
     """Threads and processes, from the start of a node to its end."""
 
     def __init__(

@@ -25,20 +25,22 @@ from lace.limits import MIB, SECOND_NS, ExchangeLimits
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.host.host import LocalHost
-from lace.runtime.link import judging, straight
-from lace.runtime.link.bodies import RecentBodies
+from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.link.drive import Driver
 from lace.runtime.link.hostcalls import HostCalls
+from lace.runtime.link.stepper import judge_and_store
+from lace.runtime.node.bounds import DriveLimits
 from lace.runtime.node.links import NodeLimits
 from lace.runtime.node.metering import LinkRates, Rate
 from lace.runtime.rules.byrecord import ByRecord
-from lace.runtime.rules.evaluator import FEW_RECORDS, StoreEvaluator
+from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.runtime.rules.followedset import NO_CLAIMS, SharedSet
 from lace.runtime.rules.guesthouse import GuestHouse
 from lace.runtime.rules.policybook import PolicyBook
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
+from lace.thresholds import RuleThresholds
 from lace.transports.base import WRITE_BUFFER_BYTES
 from lace.transports.pipe import PipeStream
 from siege import speech
@@ -106,7 +108,7 @@ def test_whoever_stores_a_few_records_brings_the_set_up_to_date(module: Module, 
 
 
 def test_what_takes_long_or_is_in_other_hands_waits_for_its_turn() -> None:
-    for module, count in ((ALL, FEW_RECORDS + 1), (JOINED, 1)):
+    for module, count in ((ALL, RuleThresholds().max_short_records + 1), (JOINED, 1)):
         following = Following(filled(), module)
         following.store.put([validate(plex(f"late/{n}")) for n in range(count)])
         following.refresh_now()
@@ -115,7 +117,7 @@ def test_what_takes_long_or_is_in_other_hands_waits_for_its_turn() -> None:
         assert following.current == following.evaluated_anew()
     following = Following(filled(), ALL)
     following.store.put([validate(plex("late"))])
-    with following.sends._undivided(Call()):
+    with following.sends.alone(Call()):
         following.refresh_now()
         assert following.current is None
     following.refresh_now()
@@ -246,7 +248,7 @@ def test_one_new_record_wakes_few_threads(scheme: str, tmp_path: Path, monkeypat
             put(server.store, blob(b"news"))
             await eventually(lambda: all(hashes(store) == hashes(server.store) for store in stores))
             await asyncio.sleep(0.1)
-            assert woken.count["_judge_and_store"] == 3
+            assert woken.count["judge_and_store"] == 3
             assert woken.count["perform"] <= 3  # of what to ask for, at each of those who lack it
             for node in nodes:
                 await node.shutdown()
@@ -264,15 +266,13 @@ def filled_blobs(count: int) -> MemoryStore:
     return store
 
 
-@pytest.mark.parametrize("at_once", [1, 2, straight.AT_ONCE])
-def test_however_much_is_done_in_one_go_everything_arrives(
-    at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("steps", [1, 2, DriveLimits().steps_a_turn])
+def test_however_much_is_done_in_one_turn_everything_arrives(steps: int, tmp_path: Path) -> None:
     """Records of three links, put in a different order at each, and one that is removed again."""
-    monkeypatch.setattr(straight, "AT_ONCE", at_once)
+    limits = DriveLimits(steps_a_turn=steps)
 
     async def run() -> None:
-        async with serving([blob(b"first")], tmp_path) as server:
+        async with serving([blob(b"first")], tmp_path, drive_limits=limits) as server:
             stores = [MemoryStore() for _ in range(3)]
             nodes = [make_node(store) for store in stores]
             for node in nodes:
@@ -294,9 +294,9 @@ def test_a_store_that_fails_to_be_followed_has_stored_all_the_same(monkeypatch: 
     def fails(*_: object) -> None:
         raise LimitExceeded("max_rows", 1, "rows")
 
-    monkeypatch.setattr(StoreEvaluator, "follow_shortly", fails)
+    monkeypatch.setattr(StoreEvaluator, "evaluate", fails)
     late = plex("late")
-    answers = judging._judge_and_store(following.host, [(str(validate(late).hash), late)], Call())
+    answers = judge_and_store(following.host, [(str(validate(late).hash), late)], Call())
     assert [type(answer).__name__ for answer in answers] == ["RecordsStored"]
     assert following.store.have(validate(late).hash)
     assert following.current is None
@@ -356,14 +356,14 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_finds_all_of_it_when_it_
             async with Ahead(server.address) as mute, asyncio.timeout(4 * PATIENCE_S):
                 await eventually(lambda: bool(server.node._links))
                 driver = only_driver(server)
-                await eventually(lambda: driver._straight.is_sending and driver.session.unsent.blocks > 0)
+                await eventually(lambda: driver._is_sending and driver.session.outbox.blocks > 0)
                 stream, taken = driver._stream, -1
                 while taken != driver.session.bytes_in:  # it stands still
                     taken = driver.session.bytes_in
                     await asyncio.sleep(0.2)
                 assert isinstance(stream, PipeStream)
                 waiting = stream._writer.transport.get_write_buffer_size()
-                unsent = driver.session.unsent.bytes
+                unsent = driver.session.outbox.bytes
                 await mute.read(lambda size: is_told(server, size))
             return bytes(prompt.received), bytes(mute.received), waiting, unsent
 
@@ -385,7 +385,7 @@ def test_blocks_that_were_sent_ahead_are_charged_when_they_are_read(tmp_path: Pa
             async with Ahead(server.address, loops=30) as peer, asyncio.timeout(PATIENCE_S):
                 await peer.read(lambda size: is_told(server, size, loops=30))
                 driver = only_driver(server)
-                return driver.session.blocks_in, driver._paying._meter.used["blocks"]
+                return driver.session.blocks_in, driver.meter.used["blocks"]
 
     taken, charged = asyncio.run(run())
     assert charged == taken == 122

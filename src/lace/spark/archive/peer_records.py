@@ -1,20 +1,22 @@
-"""What the rules of a goal ask of one record, as a test of its row in the wide table (030).
+"""The records that a peer may have, as rows with all that the archive says of them.
 
-Rule: pure syntax. A record that fails the test is not in the goal, whatever else there is; where the test is exact a
-record that passes it is. What a row cannot tell is left out of the test, and the stored result is asked.
+Rule: no row moves to learn whether it is wanted, where its peer's rules can be asked of the row itself. What they then
+choose is what was stored as selected: they are asked of the batches that the selection has seen, and of no others.
 
-Whoever reads records anyway, for their fields or their bytes, passes over those that are not wanted where they lie:
-with an exact test nothing is joined with what was selected, however much that is (decision 295).
+What the rules ask of one record becomes a test of its row in the wide table (030); that is pure syntax. A record that
+fails the test is not in the goal, whatever else there is; where the test is exact a record that passes it is. What a
+row cannot say is left out of the test, and the stored result is asked. With an exact test nothing is joined with what
+was selected, however much that is (decision 295).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
 from operator import and_, or_
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.datalog import engine
@@ -35,13 +37,71 @@ from lace.datalog.language.syntax import (
 from lace.datalog.language.validate import RAW_PROFILE, rewritten
 from lace.datalog.planning.unfold import unfold
 from lace.datalog.source import MemorySource, Row
+from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
+from lace.spark.archive import tables
 from lace.spark.archive.additive import hanging_on
+from lace.spark.archive.log import DataFile, State
 from lace.spark.engine.executor import MAX_UNFOLDED_BODY, is_star
 from lace.spark.engine.pivot import Among, star_test
 from lace.spark.engine.stars import Constellation, Star, split
+from lace.spark.jobs.evaluate import PeerPolicy
+from lace.values import dataclass
 
-MOST_TESTS = 64  # rules, and values of a set, that one expression is made of: it is asked for every row
+if TYPE_CHECKING:
+    from lace.spark.archive.archive import Archive
+
+
+class Ends(NamedTuple):
+    """The least and the greatest of some hashes, and how many there are."""
+
+    low: str | None
+    high: str | None
+    rows: int
+
+
+def ends_of(files: Sequence[DataFile]) -> Ends:
+    """Those of all hashes in some files, as their commits say."""
+    low = min((file.low["hash"] for file in files), default=None)
+    return Ends(low, max((file.high["hash"] for file in files), default=None), sum(file.rows for file in files))
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRecords:
+    """Records that were selected for a peer."""
+
+    hashes: DataFrame
+    ends: Ends
+    batches: Sequence[str]  # that brought them, if its rules look at one record at a time
+    is_all: bool = True  # of what its rules select of these batches
+
+
+def records_for(archive: Archive, state: State, peer: PeerPolicy, wanted: WantedRecords) -> DataFrame:
+    """Some of the records that a peer may have, headers as rules read them."""
+    test = _test(archive, peer)
+    if test is not None and test.is_exact:
+        rows = tables.readable(archive.records_of(state, wanted.batches)).where(test.holds)
+        if wanted.is_all:
+            return rows
+    else:
+        files = tables.between(state.table("records"), "hash", wanted.ends.low, wanted.ends.high)
+        rows = tables.readable(tables.read(archive.spark, archive.files, "records", files))
+        rows = rows if test is None else rows.where(test.holds)
+    return archive.joins.chosen(rows, wanted.hashes, wanted.ends.rows)
+
+
+def _test(archive: Archive, peer: PeerPolicy) -> RecordTest | None:
+    """What a peer's rules ask of one record; None where they cannot be asked."""
+    most = archive.thresholds.row_tests
+    if peer.has_claims or not most:
+        return None
+    try:
+        return record_test(peer.policy.program.program, peer.policy.sendable, peer.runtime, EngineLimits(), most)
+    except LimitExceeded:  # the one who selected may have been allowed more
+        return None
+
+
+# What rules ask of a row
 
 
 class RecordTest(NamedTuple):
@@ -51,25 +111,27 @@ class RecordTest(NamedTuple):
     is_exact: bool
 
 
-def record_test(program: Program, goal: Predicate, given: Iterable[Fact], limits: EngineLimits) -> RecordTest | None:
+def record_test(
+    program: Program, goal: Predicate, given: Iterable[Fact], limits: EngineLimits, most_tests: int
+) -> RecordTest | None:
     """The test of a goal of one place; None where rows tell nothing, or the test would be too long to ask it.
 
     `given` are all facts that the rules may read beside those of records.
     """
     parts = split(unfold(program, {goal}, is_star, MAX_UNFOLDED_BODY))
-    return _Tests(parts, given, limits).of(goal, frozenset())
+    return _Tests(parts, given, limits, most_tests).of(goal, frozenset())
 
 
 class _Tests:
     """The tests of one program's predicates."""
 
-    def __init__(self, parts: Constellation, given: Iterable[Fact], limits: EngineLimits) -> None:
+    def __init__(self, parts: Constellation, given: Iterable[Fact], limits: EngineLimits, most_tests: int) -> None:
         self._limits = limits
         self._stars: dict[Predicate, Star] = {star.predicate: star for star in parts.stars}
         self._rules = parts.program.rules
         self._on_records = hanging_on(self._rules, self._stars)
         self._given = MemorySource(given)
-        self._left = MOST_TESTS
+        self._most = self._left = most_tests
 
     def of(self, predicate: Predicate, within: frozenset[Predicate]) -> RecordTest | None:
         """What a predicate asks of the record that it names; `within` are those for whose sake this is asked."""
@@ -129,7 +191,7 @@ class _Tests:
             return RecordTest(F.lit(bool(rows) is not negated), True)
         variable = atom.terms[places[0]]
         values = frozenset(row[places[0]] for row in rows)
-        if len(places) > 1 or variable not in bound or len(values) > MOST_TESTS:
+        if len(places) > 1 or variable not in bound or len(values) > self._most:
             return None
         assert isinstance(variable, Variable)
         return Among(variable, values, negated)

@@ -4,7 +4,7 @@ Rule: a listing is judged whole before any of it is believed. Lines are read by 
 one bad line is refused, with the line.
 
 A listing is a text file of fact lines, `Advertised('P','S')` and `AdvertisedField('P','S','Name','Index','Value')` in
-any order, or what a pipeline of the peer has written: the table `advertisements/peer=…`, or its whole output.
+any order, or a Parquet table of advertisements (a column `text`), or an archive of the peer.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
 from lace.interlace.claims.advertisement import is_index, is_record_id
 from lace.limits import StreamLimits
 from lace.notation.factline import parse_fact
+from lace.spark.archive import tables
+from lace.spark.archive.filesystem import open_files
+from lace.spark.archive.log import FOLDER, Log
 from lace.spark.jobs.facts import field_facts
 
 _CLAIM = ("hash", "source", "name", "index", "value")
@@ -36,8 +39,8 @@ def read_listing(spark: SparkSession, path: Path, source: str) -> dict[Predicate
     A label in a listing holds for the one exchange it was made in, so a listing says one label throughout and gets the
     `source` of the plan at hand in its place.
     """
-    if (path / "tables" / "records").exists():
-        return archive_relations(spark.read.parquet(str(path / "tables" / "records")), source)
+    if (path / FOLDER).is_dir():
+        return archive_relations(_records_of_archive(spark, path), source)
     if path.is_dir():
         text = spark.read.parquet(str(path)).select(F.explode(F.split("text", "\n")).alias("value"))
     else:
@@ -46,6 +49,11 @@ def read_listing(spark: SparkSession, path: Path, source: str) -> dict[Predicate
     claims = parsed_lines(text.where("value != ''"))
     require_sound(claims, path)
     return listing_relations(claims, source)
+
+
+def _records_of_archive(spark: SparkSession, path: Path) -> DataFrame:
+    files = open_files(str(path))
+    return tables.as_wide(tables.read(spark, files, "records", Log(files).state().table("records")))
 
 
 def require_utf8(path: Path) -> None:

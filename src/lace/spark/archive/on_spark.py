@@ -1,0 +1,218 @@
+"""The steps of an archive carried out by jobs of Spark.
+
+Rule: what is large stays on the cluster. The driver sees commits, counts and what is short; how frames are joined is
+said by `JoinChoice`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
+
+from lace.records.manifest import CHUNK_LINK
+from lace.spark.archive import tables
+from lace.spark.archive.executors import Addition, ChangedListing, NewRecords, RunSettings, Unseen, files_rows
+from lace.spark.archive.filesystem import open_files
+from lace.spark.archive.log import FOLDER, DataFile, Log, State
+from lace.spark.archive.peer_records import Ends, WantedRecords, ends_of, records_for
+from lace.spark.engine.relations import union
+from lace.spark.jobs import advertise, facts, ingest, reconcile, report, validate
+from lace.spark.jobs.evaluate import PeerPolicy, sendable
+from lace.spark.jobs.report import Counts, ReportCounts
+from lace.spark.source.source import FORMAT, raw_records
+
+if TYPE_CHECKING:
+    from lace.spark.archive.archive import Archive
+
+
+class OnSpark:
+    """The steps, over one version of an archive wherever it lies."""
+
+    def __init__(self, archive: Archive, state: State, settings: RunSettings) -> None:
+        self._archive = archive
+        self._spark = archive.spark
+        self._files = archive.files
+        self._state = state
+        self._settings = settings
+
+    def _read(self, table: str, files: Sequence[DataFile] | None = None) -> DataFrame:
+        chosen = self._state.table(table) if files is None else files
+        return tables.read(self._spark, self._files, table, list(chosen))
+
+    def _write(
+        self, table: str, frame: DataFrame, *, by: Sequence[str] = (), rows: int = 0, move: bool = True
+    ) -> list[DataFile]:
+        return tables.write(self._spark, self._files, table, frame, by=by, rows=rows, move=move)
+
+    # Adding
+
+    def add(self, found: NewRecords, batch: str) -> Addition:
+        """Two passes: places and digests alone first, then the bytes of what is new."""
+        places = found.frame(ingest.PLACES).persist()
+        known = self._known_contents()
+        sent = None if known is None else places.count()
+        repeated = ingest.repeats(places, known, few=self._archive.joins.is_short(sent)).persist()
+        copies = repeated.count()
+        fresh = ingest.first_copies(found.frame(), None, self._archive.joins.hinted(repeated, copies))
+        judged = validate.judged(fresh, keep_bytes=True, limits=self._archive.judging)
+        added = self._write_judged(judged, batch)
+        repeated.unpersist()
+        places.unpersist()
+        records = [file for file in added if file.table == "records"]
+        order = tables.ORDERS["coordinates"]
+        added += self._write("coordinates", self._read("records", records), by=order, rows=files_rows(records))
+        judged_rows = files_rows(file for file in added if file.table in ("records", "quarantine"))
+        return Addition(judged_rows + copies, added)
+
+    def _known_contents(self) -> DataFrame | None:
+        """The digests of everything that was ever read; None if that is nothing."""
+        held = [name for name in ("records", "quarantine") if self._state.table(name)]
+        return union(self._read(name).select("content") for name in held) if held else None
+
+    def _write_judged(self, judged: DataFrame, batch: str) -> list[DataFile]:
+        """Records and quarantine in one pass: bytes are read, judged and written once."""
+        folder = f"data/records/{uuid.uuid4().hex}"
+        frame = judged.select("*", tables.timestamp(F.col("tai")).alias("ts"), F.lit(batch).alias("batch")).withColumn(
+            "headers", tables.header_map(F.col("headers"))
+        )
+        kind = F.when(F.col("rule").isNull(), "records").otherwise("quarantine").alias("kind")
+        names = dict.fromkeys([*tables.SCHEMAS["records"].names, "rule", "reason"])
+        writer = frame.select(*names, kind).write.partitionBy("kind").options(**tables.spark_form("records"))
+        writer.parquet(f"{self._files.uri}/{folder}")
+        made: list[DataFile] = []
+        for table in ("records", "quarantine"):
+            listed = self._files.listing(f"{folder}/kind={table}")
+            made += tables.described(self._spark, self._files, table, listed)
+        return made
+
+    # What peers may have
+
+    def are_about_parts(self, files: Sequence[DataFile]) -> bool:
+        named = F.exists("links", lambda link: link["name"] == CHUNK_LINK)
+        by_table = {table: [file for file in files if file.table == table] for table in ("records", "removed")}
+        return any(
+            not self._read(table, held).where((F.col("type") == "B") | named).isEmpty()
+            for table, held in by_table.items()
+            if held
+        )
+
+    def select(self, peer: PeerPolicy, mark: str, batches: Sequence[str], *, apart: bool) -> list[DataFile]:
+        records = tables.as_wide(self._archive.records_of(self._state, batches))
+        found = sendable(records, peer, self._settings.limits, self._settings.executor)
+        hashes = found.frame(peer.policy.sendable).select(F.col("c0").alias("hash"))
+        frame = hashes.select(F.lit(mark).alias("rules"), "hash", F.lit(batches[-1]).alias("batch"))
+        made = self._write("selected", frame)
+        found.release()
+        return made
+
+    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: Sequence[str]) -> list[DataFile]:
+        ends = ends_of(chosen)
+        wanted = WantedRecords(self._read("selected", chosen).select("hash"), ends, batches)
+        records = records_for(self._archive, self._state, peer, wanted)
+        plan = peer.policy.plan
+        fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
+        source = plan.operands[peer.policy.local_index].origin
+        listing = advertise.advertisements(records, source, fields).withColumn("peer", F.lit(peer.name))
+        return self._write("advertisements", listing, by=("hash",), rows=ends.rows, move=False)
+
+    def summarise(self, listing: ChangedListing) -> list[DataFile]:
+        if not listing.old:
+            frame = advertise.partitions(self._read("advertisements", listing.held))
+        else:
+            old = self._read("partitions", listing.old)
+            parts = [self._read("advertisements", listing.new).select("prefix")]
+            parts += [] if listing.went is None else [listing.went.select(reconcile.partition_prefix())]
+            # At most as many as there are partitions (050-PART-03): with their names files and row groups are pruned.
+            touched = sorted(row["prefix"] for row in union(parts).distinct().collect())
+            near = self._read("advertisements", tables.holding(listing.held, "prefix", touched))
+            frame = advertise.partitions(near.where(F.col("prefix").isin(touched)))
+            frame = frame.unionByName(old.where(~F.col("prefix").isin(touched)).select(*frame.columns))
+        one_file = frame.withColumn("peer", F.lit(listing.peer)).repartition(1)  # as many tasks as before for the roots
+        return self._write("partitions", one_file)
+
+    def publish(
+        self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: Path
+    ) -> tuple[int, list[DataFile]]:
+        rows = self._read("selected", unseen.files)
+        selected = (rows if unseen.is_all else rows.where(F.col("batch").isin(*unseen.batches))).select("hash")
+        if unseen.is_all and not given:
+            fresh, ends, is_all = selected, ends_of(unseen.files), True  # whole files: their commit knows
+        else:
+            fresh = self._not_given(selected, unseen, given).persist()
+            ends = Ends(*fresh.agg(F.min("hash"), F.max("hash"), F.count(F.lit(1))).collect()[0])
+            is_all = not given or ends.rows == selected.count()
+        made: list[DataFile] = []
+        if ends.rows:
+            wanted = WantedRecords(fresh, ends, unseen.batches, is_all)
+            records = records_for(self._archive, self._state, peer, wanted)
+            records.select("stored").write.format(FORMAT).mode("overwrite").save(str(place))
+            named = fresh.select(F.lit(peer.name).alias("peer"), reconcile.partition_prefix(), "hash")
+            made = self._write("published", named, by=("hash",), rows=ends.rows, move=False)
+        fresh.unpersist()
+        return ends.rows, made
+
+    def _not_given(self, hashes: DataFrame, unseen: Unseen, held: Sequence[DataFile]) -> DataFrame:
+        """Those of some hashes that are not among what a peer was given."""
+        if not held:
+            return hashes
+        given = self._read("published", held).select("hash")
+        if self._archive.joins.is_short(files_rows(unseen.files)):
+            given = self._archive.joins.met(given, hashes, ["hash"])
+        return hashes.join(given, on="hash", how="left_anti")
+
+    # Tables of the pipeline
+
+    def facts(self, batches: Sequence[str]) -> list[DataFile]:
+        records = tables.as_wide(self._archive.records_of(self._state, batches))
+        found = facts.narrow_facts(records).items()
+        return [
+            file
+            for predicate, frame in found
+            for table in [tables.facts_table(predicate)]
+            for file in self._write(table, frame.toDF(*tables.SCHEMAS[table].names))
+        ]
+
+    def missing(self, others: Mapping[str, Path]) -> list[DataFile]:
+        apart = reconcile.missing_records(self._everywhere(others))
+        made = self._write("missing", apart)
+        counted = reconcile.missing_by_partition(self._read("missing", made))
+        return made + self._write("missing_by_partition", counted)
+
+    def _everywhere(self, others: Mapping[str, Path]) -> dict[str, DataFrame]:
+        here = {"here": self._read("records").select("hash")}
+        return here | {name: self._hashes_at(path) for name, path in others.items()}
+
+    def _hashes_at(self, path: Path) -> DataFrame:
+        """The hashes of the records at a place: another archive, a Parquet table, or bundles and stores."""
+        if (path / FOLDER).is_dir():
+            files = open_files(str(path))
+            held = Log(files).state().table("records")
+            return tables.read(self._spark, files, "records", held).select("hash")
+        if path.is_dir() and any(path.glob("*.parquet")):
+            return self._spark.read.parquet(str(path)).select("hash")
+        # Only what is asked for leaves the tasks: a function of Python is given no hint that nobody reads the bytes.
+        raw = raw_records(self._spark, [path], columns=("hash", "rule"))
+        return raw.where("rule is null and hash is not null").select("hash")
+
+    # The report
+
+    def count(self, others: Mapping[str, Path]) -> tuple[ReportCounts, dict[str, Counts]]:
+        missing = report.missing_counts(self._lacking()) if self._state.table("advertisements") else {}
+        if others:
+            apart = reconcile.missing_records(self._everywhere(others))
+            missing |= report.missing_counts(reconcile.missing_by_partition(apart))
+        listed = self._read("advertisements").select("peer", "hash") if self._state.table("advertisements") else None
+        refused = self._read("quarantine") if self._state.table("quarantine") else None
+        return report.count(self._read("records"), refused, listed), missing
+
+    def _lacking(self) -> DataFrame:
+        """(archive, prefix, records): how many records each peer may have and was not given, by partition."""
+        listed, given = (self._read(name).select("peer", "hash") for name in ("advertisements", "published"))
+        missing = listed.join(given, on=["peer", "hash"], how="left_anti")
+        counted = missing.groupBy("peer", reconcile.partition_prefix()).agg(F.count(F.lit(1)).alias("records"))
+        return counted.select(F.col("peer").alias("archive"), "prefix", "records")
