@@ -36,7 +36,7 @@ CATALOGUE = (
     Verb("Stores", "import", "import_", "Store the records of bundles, refusing the bad ones."),
     Verb("Stores", "export", "export", "Write records to a bundle."),
     Verb("Stores", "stat", "stat", "Show how much a lace holds."),
-    Verb("Stores", "quota", "quota", "Show what peers have brought into a lace, by account."),
+    Verb("Stores", "quota", "quota", "Show how much peers have stored in a lace, by account."),
     Verb("Stores", "backup", "backup", "Copy a whole lace, even while it is in use."),
     Verb("Stores", "restore", "restore", "Create a lace from a backup."),
     Verb("Stores", "compact", "compact", "Rewrite a lace without what was removed from it."),
