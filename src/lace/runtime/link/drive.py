@@ -77,9 +77,9 @@ class Driver:
         self.link = LinkStepper(session, host, limits, account=self._account, on_event=on_event, on_stored=on_stored)
         self._calls = HostCalls(threads, evaluators, self.meter, accounts_time)
         self._judges = judges
-        self._backlog = Backlog(self.link, limits, budget, strangers)
+        self._backlog = Backlog(session, self.link, limits, budget, strangers)
         self._room = self._backlog.room
-        self._hangup = HangUp(stream, self.link, self._backlog, self._account, self._time, limits.leftover_s)
+        self._hangup = HangUp(stream, session, self.link, self._backlog, self._account, self._time, limits.leftover_s)
         self._tap = tap
         self._prompt = stream if isinstance(stream, PromptStream) else None
         self._writing = Writing(stream, session, self._turns, tap, limits.send_timeout_s)
