@@ -24,11 +24,9 @@ from report import Report
 
 from lace.iltp.writer import encode_facts
 from lace.intake.bundles import import_bundles
-from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import canonical_listing
 from lace.interlace.events import Received, Sent
-from lace.interlace.host import Call
 from lace.limits import ExchangeLimits
 from lace.notation.tai import TAI
 from lace.policy.exposure import expose_all
@@ -115,21 +113,29 @@ def nothing_to_do(report: Report, folder: Path, sizes: Iterable[int]) -> None:
     report.at_most("a second exchange with nothing new takes 0.2 of the first", wanted=0.2, got=ratio)
 
 
-class Counting(LocalExchange):
+class Counting:
     """Counts the bytes that reconciliation would put on a wire."""
 
-    reconciliation_bytes = 0
+    def __init__(self, running: LocalExchange) -> None:
+        self.reconciliation_bytes = 0
+        for side in running.sides:
+            self._watch(side.session)
 
-    def _carry_out_one(self, side, effect):  # type: ignore[no-untyped-def]
-        match effect:
-            case asked.SendFacts(facts):
-                names = {fact.predicate.name for fact in facts}
+    def _watch(self, session: Any) -> None:
+        put_listing, receive = session.put_listing, session.machine.receive
+
+        def put_counted(batch: Any, source: str) -> None:
+            self.reconciliation_bytes += len(canonical_listing(batch, source, 1024))
+            put_listing(batch, source)
+
+        def receive_counted(item: Any, now_ns: int) -> Any:
+            if isinstance(item, given.FactsReceived):
+                names = {fact.predicate.name for fact in item.facts}
                 if any("Advertise" in name and not name.startswith("Hello") for name in names):
-                    self.reconciliation_bytes += len(encode_facts(facts))
-            case asked.SendListing():
-                for batch in side.host.list(effect, Call()):
-                    self.reconciliation_bytes += len(canonical_listing(batch, effect.source, 1024))
-        super()._carry_out_one(side, effect)
+                    self.reconciliation_bytes += len(encode_facts(item.facts))
+            return receive(item, now_ns)
+
+        session.put_listing, session.machine.receive = put_counted, receive_counted
 
 
 def reconciliation(report: Report, folder: Path, count: int, differences: int) -> None:
@@ -156,12 +162,13 @@ def reconciliation_ratio(report: Report, folder: Path, count: int, differences: 
                 replace(party(store, partition_threshold_bytes=threshold, limits=limits), here=key)
                 for store, key in zip((first, second), keys, strict=True)
             ]
-            with Counting(*sides, is_direct=False) as running:
+            with LocalExchange(*sides, is_direct=False) as running:
+                counted = Counting(running)
                 running.start()
                 running.run()
                 assert all(result.fixed_point for result in running.results())
             assert first.stat().records == second.stat().records == count + differences // 2
-        found[name] = running.reconciliation_bytes
+        found[name] = counted.reconciliation_bytes
     ratio = found["partitions"] / found["full listing"]
     label = f"{count:,} records, {differences} differences, {'proven keys' if proven else 'no keys'}"
     report.row(f"reconciliation by full listing, {label}", found["full listing"], "bytes", 1.0)

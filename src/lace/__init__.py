@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from lace.notation.identifiers import RecordHash, Verifier
     from lace.notation.tai import TAI
     from lace.porcelain.changes import Change, ChangeStream
+    from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.completeness import Incomplete
     from lace.porcelain.exchange import Exchanged, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from lace.porcelain.node import LaceNode as Node
     from lace.porcelain.node import LinkEvent, LinkEvents, Policy
     from lace.porcelain.preview import browse, preview
-    from lace.porcelain.putting import PutBatch, TreeResult
+    from lace.porcelain.putting import FileState, PutBatch, TreeResult
     from lace.porcelain.query import Answer, query
     from lace.porcelain.ruleviews import RuleChanges, RuleSnapshot, RuleView, follow_rules
     from lace.porcelain.tips import Tip
@@ -88,6 +89,7 @@ __all__ = [
     "ByteStream",
     "Change",
     "ChangeStream",
+    "CheckedOut",
     "ClientTls",
     "Clock",
     "Compacted",
@@ -99,6 +101,7 @@ __all__ = [
     "Exchanged",
     "Explanation",
     "Fact",
+    "FileState",
     "Hooks",
     "ImportReport",
     "Incomplete",
@@ -202,7 +205,8 @@ _HOMES = {
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
     "lace.porcelain.visibility": "NotExposed",
     "lace.porcelain.preview": "browse preview",
-    "lace.porcelain.putting": "PutBatch TreeResult",
+    "lace.porcelain.checkout": "CheckedOut",
+    "lace.porcelain.putting": "FileState PutBatch TreeResult",
     "lace.porcelain.query": "Answer query",
     "lace.porcelain.tips": "Tip",
     "lace.porcelain.upkeep": "Compacted backup compact repair restore",

@@ -95,6 +95,7 @@ class ClaimThresholds:
     guessed_rows: int = 1 << 21  # claims hashed for that: a root costs as much as its partition is long
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedThresholds:
     """When a program that was compiled once answers (`lace.datalog.engine.prepared`)."""
 

@@ -103,6 +103,10 @@ SCENES: dict[str, list[Scene]] = {
         scene("get notes.lace //u//dnig//plain", exits=(1,)),
         scene("get other.lace --from unix:{socket} //u//ding//plain"),
     ],
+    "checkout": [
+        scene("checkout notes.lace //u//ding out", exits=(0, 1)),
+        scene("checkout notes.lace out", exits=(2,)),
+    ],
     "ls": [
         scene("ls notes.lace"),
         scene("ls notes.lace --columns Title,Content-Type"),

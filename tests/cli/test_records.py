@@ -102,8 +102,33 @@ def test_put_takes_a_whole_directory(stage: Path) -> None:
     result = lace("put", "a.lace", "-g", "u", "-a", "files", "-n", "home", "d")
     assert result.exit_code == 0
     assert [line.split("  ")[1] for line in result.stdout.splitlines()] == ["home/a", "home/sub/b"]
-    assert result.stderr == "stored 2 files\n"
+    assert result.stderr == "2 files: 2 new\n"
     assert lace("get", "a.lace", "//u//files//home/sub/b").stdout == "B"
+
+
+def test_a_directory_comes_out_as_it_went_in_and_a_second_run_moves_nothing(stage: Path) -> None:
+    (stage / "d" / "sub").mkdir(parents=True)
+    (stage / "d" / "a").write_text("A")
+    (stage / "d" / "sub" / "b").write_text("B")
+    lace("put", "a.lace", "-g", "u", "-a", "files", "d")
+    again = lace("put", "a.lace", "-g", "u", "-a", "files", "d")
+    assert (again.exit_code, again.stdout, again.stderr) == (0, "", "2 files: 2 unchanged\n")
+    out = lace("checkout", "a.lace", "//u//files", "out")
+    assert out.exit_code == 0
+    assert out.stdout == "new      out/a\nnew      out/sub/b\n"
+    assert out.stderr == "2 files: 2 new\n"
+    assert (stage / "out" / "sub" / "b").read_text() == "B"
+    second = lace("checkout", "a.lace", "//u//files", "out")
+    assert (second.exit_code, second.stdout, second.stderr) == (0, "", "2 files: 2 unchanged\n")
+    (stage / "out" / "a").write_text("mine")
+    refused = lace("checkout", "a.lace", "//u//files", "out", "--json")
+    assert refused.exit_code == ExitCode.BAD
+    assert [json.loads(line)["state"] for line in refused.stdout.splitlines()] == ["refused", "unchanged"]
+    assert (stage / "out" / "a").read_text() == "mine"
+    part = lace("checkout", "a.lace", "//u//files//sub", "part", "--quiet")
+    assert (part.stdout, (stage / "part" / "b").read_text()) == ("", "B")
+    assert lace("checkout", "a.lace", "//u//files").exit_code == ExitCode.USAGE
+    assert lace("checkout", "a.lace", "//u//nothing", "out").exit_code == ExitCode.BAD
 
 
 def test_a_directory_with_a_bad_name_stores_the_rest_and_exits_1(stage: Path) -> None:
@@ -114,7 +139,7 @@ def test_a_directory_with_a_bad_name_stores_the_rest_and_exits_1(stage: Path) ->
     assert result.exit_code == ExitCode.BAD
     assert [json.loads(line)["file"] for line in result.stdout.splitlines()] == ["d/good"]
     assert "warning: d/bad|name was not stored" in result.stderr
-    assert "1 file refused" in result.stderr
+    assert "2 files: 1 new, 1 refused" in result.stderr
 
 
 def test_get_writes_a_file_only_when_it_is_whole(stage: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from lace.datalog.binding import match
-from lace.datalog.explain.known import Pattern, _Index, pattern_of
+from lace.datalog.explain.known import Pattern, RowIndex, pattern_of
 from lace.datalog.language.syntax import Atom, Predicate
 from lace.datalog.source import Row
 
@@ -15,7 +15,7 @@ class AllDerived:
 
     def __init__(self, rows_of: Callable[[Predicate], Iterable[Row]]) -> None:
         self._rows_of = rows_of
-        self._indexes: dict[Predicate, _Index] = {}
+        self._indexes: dict[Predicate, RowIndex] = {}
 
     def first(self, goal: Atom) -> Row | None:
         rows = self.rows(goal.predicate, pattern_of(goal.terms, {}))
@@ -23,7 +23,7 @@ class AllDerived:
 
     def rows(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
         if predicate not in self._indexes:
-            self._indexes[predicate] = _Index(self._rows_of(predicate))
+            self._indexes[predicate] = RowIndex(self._rows_of(predicate))
         return self._indexes[predicate].find(pattern)
 
     def found(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:

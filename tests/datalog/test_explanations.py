@@ -19,7 +19,7 @@ from lace.datalog.engine import Base
 from lace.datalog.engine.on_demand import BaseFacts, FactsOnDemand, first_row, found_rows
 from lace.datalog.explain import Known, why, why_not
 from lace.datalog.explain.data import proof_nodes
-from lace.datalog.explain.known import _Index, bind_head, pattern_of, supports
+from lace.datalog.explain.known import RowIndex, bind_head, pattern_of, supports
 from lace.datalog.explain.text import format_absence, format_proof
 from lace.datalog.language.parser import parse_atom, parse_facts, parse_program
 from lace.datalog.language.syntax import Fact, Predicate
@@ -123,7 +123,7 @@ def test_whoever_no_longer_waits_ends_an_explanation() -> None:
 
 
 def test_rows_are_found_by_the_values_at_any_places() -> None:
-    index = _Index([("b", "d"), ("a", "b"), ("b", "c")])
+    index = RowIndex([("b", "d"), ("a", "b"), ("b", "c")])
     assert list(index.find((None, None))) == [("a", "b"), ("b", "c"), ("b", "d")]
     assert list(index.find(("b", None))) == [("b", "c"), ("b", "d")]
     assert list(index.find((None, "c"))) == [("b", "c")]
@@ -234,11 +234,11 @@ def test_after_many_patterns_all_facts_are_derived_and_old_results_are_let_go() 
     asked = asked_facts(CHAIN, FACTS, EngineThresholds(patterns_apart=2, kept_results=1))
     for start, count in (("d", 1), ("y", 2), ("c", 3), ("a", 3)):
         list(asked.rows(PATH, (start, None)))
-        assert len(asked._results) == count
+        assert asked.kept_results == count
     asked.forget_oldest()
-    assert len(asked._results) == 1
+    assert asked.kept_results == 1
     assert list(asked.rows(PATH, ("c", None))) == [("c", "d")]
-    assert len(asked._results) == 1
+    assert asked.kept_results == 1
 
 
 def test_a_fact_that_is_only_nice_to_have_costs_little() -> None:

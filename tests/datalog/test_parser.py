@@ -354,7 +354,7 @@ def test_facts_read_at_once_are_those_read_line_by_line(lines: list[str], ended:
 
     with pytest.MonkeyPatch.context() as patch:
         found = outcome(lambda: parse_facts(text, limits=limits, piece_chars=piece))
-        patch.setattr(parser_module, "_plain_facts", lambda *_: None)
+        patch.setattr(parser_module, "plain_facts", lambda *_: None)
         assert found == outcome(lambda: parse_facts(text, limits=limits, piece_chars=piece))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lace.datalog.language.annotations import format_annotated, read_annotated, read_annotated_all
 from lace.datalog.language.diagnosis import lacegram_error, picture, wide_join_advice
-from lace.datalog.language.parser import _plain_facts, parse_all_errors, parse_atom, parse_facts, parse_program
+from lace.datalog.language.parser import parse_all_errors, parse_atom, parse_facts, parse_program, plain_facts
 from lace.datalog.language.syntax import (
     NO_SOURCE,
     Atom,
@@ -54,7 +54,7 @@ REFUSED = [
     # the line, the column, the message with what was found, the advice
     ("A(X) :- B(X) = X.", 14, "= is not Lace Datalog", "to tell values apart use !="),
     ("A(X) :- x = 'a'.", 9, "= is not Lace Datalog", "to tell values apart use !="),
-    ("A(X) :- x != 'a'.", 9, "x is no term", "write 'x' or a capital first letter"),
+    ("A(X) :- x != 'a'.", 9, "x is not a term", "write 'x' or a capital first letter"),
     ("A(X) :- X = 'a'.", 11, "= is not Lace Datalog",
      "write the same variable, or the constant, in both places; to tell values apart use !="),
     ("A(X) :- B(X) C(X,'long').", 14, "expected , or . after a body atom (found \"C(X,'long').\")", ""),
@@ -70,10 +70,10 @@ REFUSED = [
     ("A(X) :- B(X,)", 13, "a term is missing here (found ')')", ADVICE),
     ("A(X) :- B(-1).", 11, "numbers are constants too", "write '-1'"),
     ("A(X) :- B(12).", 11, "numbers are constants too", "write '12'"),
-    ("A(X) :- B(ab).", 11, "ab is no term", "write 'ab' or a capital first letter"),
-    ("A(X) :- B(~a).", 11, "~a is no term", "write '~a' or a capital first letter"),
-    ("A(X) :- B(_ab).", 11, "_ab is no term", "use _ alone, or a variable that begins with a capital"),
-    ("A(X) :- B(Xa~b).", 11, "Xa~b is no variable", "variables hold letters, digits and _"),
+    ("A(X) :- B(ab).", 11, "ab is not a term", "write 'ab' or a capital first letter"),
+    ("A(X) :- B(~a).", 11, "~a is not a term", "write '~a' or a capital first letter"),
+    ("A(X) :- B(_ab).", 11, "_ab is not a term", "use _ alone, or a variable that begins with a capital"),
+    ("A(X) :- B(Xa~b).", 11, "Xa~b is not a variable", "variables hold letters, digits and _"),
     ("A(X) :- B(X), abc.", 15, "abc has no parentheses", "write abc() for arity 0"),
     ("A(X) :- B(X), not abc.", 19, "abc has no parentheses", "write abc() for arity 0"),
     ("A(X) :- B(X), not .", 19, "this cannot be negated (found '.')", "not stands only before Predicate(…)"),
@@ -171,7 +171,7 @@ PLAIN = [
 
 @pytest.mark.parametrize(("piece", "at_once"), PLAIN)
 def test_plain_fact_lines_are_read_at_once(piece: str, at_once: bool) -> None:
-    found = _plain_facts(piece, EngineLimits(max_value_bytes=32, max_tuple_arity=3))
+    found = plain_facts(piece, EngineLimits(max_value_bytes=32, max_tuple_arity=3))
     assert (found is not None) is at_once
     if found is not None:
         assert [fact.predicate.name for fact in found] == [line[0] for line in piece.splitlines()]

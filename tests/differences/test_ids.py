@@ -44,9 +44,9 @@ def test_texts_become_columns_and_texts_again() -> None:
 def test_lines_become_the_columns_that_texts_become(at_a_time: int) -> None:
     shuffled = TEXTS[::-3] + TEXTS
     pieces = ["".join(f"{text}\n" for text in shuffled[at : at + at_a_time]) for at in range(0, 86, at_a_time)]
-    assert ids_of_lines(piece.encode() for piece in [*pieces, ""]).texts() == TEXTS
+    assert ids_of_lines((piece.encode() for piece in [*pieces, ""]), len(shuffled)).texts() == TEXTS
     with pytest.raises(InvalidText, match=r"not an H3 record id"):
-        ids_of_lines([pieces[0].encode(), b"P.short.H3\n"])
+        ids_of_lines([pieces[0].encode(), b"P.short.H3\n"], at_a_time + 1)
 
 
 def test_columns_stand_in_the_order_of_digest_bytes_then_letters() -> None:

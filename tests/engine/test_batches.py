@@ -59,9 +59,9 @@ def test_what_two_programs_derive_by_the_same_rules_is_taken_over() -> None:
     evaluation.run()
     for changed, shared in [("", "ABC"), ("C(X) :- A(X).", "AB"), ("B(X) :- Edge(X,_).", "A"), ("A('x') :- true.", "")]:
         other = check_program(parse_program(f"{text}\n{changed}"), RAW_PROFILE)
-        alike = answering._derived_alike(evaluation, other, other.derived)
+        alike = answering.derived_alike(evaluation, other, other.derived)
         assert {predicate.name for predicate in alike} == set(shared), changed
-        assert answering._derived_alike(evaluation, other, frozenset()) == {}
+        assert answering.derived_alike(evaluation, other, frozenset()) == {}
 
 
 def test_a_stratum_that_is_given_is_not_derived_again() -> None:

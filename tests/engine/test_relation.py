@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.columns import ArraySource
 from lace.datalog.engine import evaluate
 from lace.datalog.engine.index import Codes
-from lace.datalog.engine.rank_counts import _key_ranks
+from lace.datalog.engine.rank_counts import key_ranks
 from lace.datalog.engine.relation import BitmapSeen, HashedSeen, Packing, Seen, SortedSeen
 from lace.datalog.engine.runs import ColumnRun, SourceRun
 from lace.datalog.engine.table import Table
@@ -125,7 +125,7 @@ def test_what_moves_is_the_difference_of_what_stood_and_what_stands_beside_the_s
 
 
 def test_no_keys_have_no_ranks() -> None:
-    assert _key_ranks(np.empty(0, np.uint32), "text", None, 4).shape == (0,)  # type: ignore[arg-type]
+    assert key_ranks(np.empty(0, np.uint32), "text", None, 4).shape == (0,)  # type: ignore[arg-type]
 
 
 def test_facts_without_values_and_facts_with_them_as_lines_of_json() -> None:

@@ -128,7 +128,7 @@ def test_keys_are_contained_where_a_row_has_them(domain: int, many: bool) -> Non
     assert run.is_indexed((0,)) is (domain > 4)  # marks are enough for one dense column
     run.index((1,))
     assert run.contains((1,), [codes(0, 3)]).tolist() == [True, False]
-    assert 1 not in run._flags
+    assert not run.is_flagged(1)
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_rows_that_left_are_known_whether_listed_or_marked(marks_from: int) -> N
     assert (dead.count, dead.numbers().tolist()) == (3, [1, 4, 5])
     assert dead.among(np.array([0, 1, 5, 5, 2])).tolist() == [False, True, True, True, False]
     assert (before.count, before.numbers().tolist()) == (2, [1, 4])
-    assert (dead._marks is not None) is (3 * marks_from > 6)
-    assert (before._marks is not None) is (2 * marks_from > 6)
+    assert dead.is_marked is (3 * marks_from > 6)
+    assert before.is_marked is (2 * marks_from > 6)
 
 
 def living(*dead: tuple[int, int]) -> tuple[LiveRows, Run]:
@@ -204,7 +204,7 @@ def test_a_run_that_lost_nothing_is_the_run() -> None:
     run, inner = living()
     assert (run.rows, run.compact() is inner, run.index((0,)) is inner.index((0,))) == (5, True, True)
     assert run.contains((1,), [codes(0, 3)]).tolist() == [True, False]
-    assert 1 in inner._flags
+    assert inner.is_flagged(1)
     run.kill([(3, 3)])
     assert run.compact() is inner
     LiveRows(run_with([]), 2).kill([(1, 1)])
@@ -249,7 +249,7 @@ def test_a_unique_key_whose_row_left_is_looked_for_among_the_dead_only() -> None
     run = LiveRows(inner, 2)
     run.kill([(1, 5)])
     assert run.contains((0,), [codes(1, 2, 0)]).tolist() == [False, True, True]
-    assert not run.dead_rows()._indexes
+    assert not run.dead_rows().is_indexed((0,))
 
 
 @pytest.mark.parametrize("indexed", [False, True])

@@ -241,13 +241,13 @@ def test_texts_as_words_are_ordered_like_texts(texts: list[str]) -> None:
     expected = [sorted(texts).index(text) for text in texts]
     assert text_ranks(texts).tolist() == expected
     assert text_ranks(texts, len(texts)).tolist() == expected
-    used = verdicts_module._as_words(texts) is not None
+    used = verdicts_module.as_words(texts) is not None
     plain = all(text.isascii() and "\0" not in text for text in texts)
     assert used is (plain and 0 < max(map(len, texts)) <= verdicts_module.WORDS_BYTES)
 
 
 def test_words_are_used_for_many_texts_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdicts_module, "_as_words", lambda texts: pytest.fail("these are too few"))
+    monkeypatch.setattr(verdicts_module, "as_words", lambda texts: pytest.fail("these are too few"))
     assert text_ranks([str(n) for n in range(10_000, 29_999)]).tolist() == list(range(19_999))
     assert integer_ranks(["10", "x", "2", "-1", "+1", "010"]).tolist() == [2, -1, 1, 0, -1, 2]
 
@@ -337,7 +337,7 @@ def test_batches_end_before_they_grow_past_their_size(counts: list[int], parts: 
     ("-1" + "0" * 18, -(1 << 62)), ("0" * 30 + "7", 7),
 ])  # fmt: skip
 def test_a_bound_of_any_length_compares_with_every_count(text: str, number: int | None) -> None:
-    assert vector._bound_number(text) == number
+    assert vector.bound_number(text) == number
 
 
 def test_rows_that_all_pass_are_not_copied() -> None:

@@ -157,7 +157,7 @@ def test_the_nearest_words_are_few_and_close() -> None:
         (
             "Out(P) :- Have(P), Fied(P,'x').",
             (1, 20),
-            ("nothing supplies Fied/2: no rule defines it and it is no fac", "did you mean Field?"),
+            ("nothing supplies Fied/2: no rule defines it and it is not a fac", "did you mean Field?"),
         ),
         (
             "A(P) :- Have(P).\nOut(P) :- Have(P,P).",

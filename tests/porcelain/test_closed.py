@@ -27,6 +27,7 @@ VERBS: dict[str, Callable[[Lace, Path], object]] = {
     "content_length": lambda one, _: one.content_length("//u//ding//n"),
     "cursor": lambda one, _: one.cursor(),
     "delete": lambda one, _: one.delete(RECORD),
+    "checkout": lambda one, folder: list(one.checkout(folder / "out")),
     "explain": lambda one, _: one.explain(RULES, "Out(P)"),
     "export": lambda one, folder: one.export(folder / "out.bundle"),
     "facts": lambda one, _: list(one.facts()),

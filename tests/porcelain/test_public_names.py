@@ -17,6 +17,8 @@ OTHERS = {
     "Asked",
     "Content",
     "Path",
+    "Progress",
+    "Steps",
     "Table",
 }  # pathlib, pyarrow, aliases: here they mean no class of ours
 

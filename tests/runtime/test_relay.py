@@ -184,10 +184,10 @@ def test_a_server_that_sends_other_bytes_than_were_asked_for_fills_nothing(
     watch = Watch(monkeypatch, limits)
     put_records = Session.put_records
 
-    def lie(session: Session, stored: Sequence[bytes]) -> None:
+    def lie(session: Session, records: Sequence[tuple[str, bytes]]) -> None:
         if session.machine.config.index == 1:  # the one who was dialled
-            stored = [_longer(one, frame) if frame else one[:-1] + b"?" for one in stored]
-        put_records(session, stored)
+            records = [(name, _longer(one, frame) if frame else one[:-1] + b"?") for name, one in records]
+        put_records(session, records)
 
     monkeypatch.setattr(Session, "put_records", lie)
     outcomes = run(laces, limits=limits)

@@ -487,7 +487,7 @@ def test_many_short_blocks_are_read_some_at_a_time(monkeypatch: pytest.MonkeyPat
 def test_a_session_refuses_what_cannot_be_written() -> None:
     end = make_end(0)
     with pytest.raises(LaceError):
-        end.session.put_records([b"not a record"])
+        end.session.put_records([("", b"not a record")])
 
 
 EVERY_FIELD = Module.author(
@@ -522,7 +522,7 @@ def asking_for(bogus: int) -> bytes:
 @pytest.mark.parametrize("bogus", [0, 1, 300])
 def test_requests_are_counted_until_they_have_an_answer_and_the_answer_until_it_is_taken(bogus: int) -> None:
     end = make_end(1, [DATA])
-    waiting = Backlog(LinkStepper(end.session, end.host), DriveLimits(), None)
+    waiting = Backlog(end.session, LinkStepper(end.session, end.host), DriveLimits(), None)
     now_ns = MemoryLink([]).now_ns
     end.session.start(now_ns)
     end.perform(now_ns)

@@ -226,8 +226,7 @@ class Gone:
         self.is_full = self.is_deaf = self.awaits_records = False
         self.machine = self
         self.waits = self.blocks_in = 0
-        self.session = self
-        self.leftovers = HangUp(self, self, self, self, self, 0.4)  # type: ignore[arg-type]
+        self.leftovers = HangUp(self, self, self, self, self, self, 0.4)  # type: ignore[arg-type]
 
     def is_given_up(self, size: int = 100, *, holds_records: bool = False) -> bool:
         return self.leftovers.are_given_up(size, holds_records=holds_records)

@@ -26,6 +26,7 @@ class Verb(NamedTuple):
 CATALOGUE = (
     Verb("Records", "put", "put", "Store a file, a directory or standard input under a coordinate."),
     Verb("Records", "get", "get", "Write the content of a record to standard output or a file."),
+    Verb("Records", "checkout", "checkout", "Write records as files into a folder."),
     Verb("Records", "ls", "ls", "List records, by coordinate, oldest first."),
     Verb("Records", "cat", "cat", "Write the stored bytes of records, headers and all."),
     Verb("Records", "facts", "facts", "Print the facts of one record or of all, one per line."),
@@ -35,7 +36,7 @@ CATALOGUE = (
     Verb("Stores", "import", "import_", "Store the records of bundles, refusing the bad ones."),
     Verb("Stores", "export", "export", "Write records to a bundle."),
     Verb("Stores", "stat", "stat", "Show how much a lace holds."),
-    Verb("Stores", "quota", "quota", "Show what peers have brought into a lace, by account."),
+    Verb("Stores", "quota", "quota", "Show how much peers have stored in a lace, by account."),
     Verb("Stores", "backup", "backup", "Copy a whole lace, even while it is in use."),
     Verb("Stores", "restore", "restore", "Create a lace from a backup."),
     Verb("Stores", "compact", "compact", "Rewrite a lace without what was removed from it."),

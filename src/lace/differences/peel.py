@@ -1,7 +1,7 @@
 """What a sketch of a difference says (070): the short ids that only one of two sets has.
 
 Rule: symbols come from a peer and may be anything. Work and memory are bounded by how many symbols there are, not by
-what they hold, and what does not come out exactly is no answer.
+what they hold, and a result that does not come out exactly is not an answer.
 """
 
 from __future__ import annotations

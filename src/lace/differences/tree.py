@@ -7,12 +7,12 @@ their hashes, although everything here can be known beforehand. What a peer is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from lace.differences.ids import ID_BYTES, Ids
+from lace.differences.ids import Ids
 from lace.differences.idset import IdSet
 from lace.differences.keyed import DifferenceKey
 from lace.notation.b64a import ALPHABET
@@ -44,12 +44,12 @@ class Tree:
         return Tree(self.digests, stale)
 
     def of(self, held: IdSet, thresholds: DifferenceThresholds = _DEFAULT) -> Tree:
-        """The same with every part known; `held` is the set."""
+        """This tree with every part known; `held` is the set."""
         parts = np.flatnonzero(self.stale)
         if not len(parts):
             return self
         is_walked = len(parts) > thresholds.cut_parts
-        pieces = _cut(held.ids(), parts) if is_walked else [_part(held, int(part)) for part in parts]
+        pieces = _cut(held.ids(), parts) if is_walked else (_part(held, int(part)) for part in parts)
         digests = self.digests.copy()
         digests[parts] = np.frombuffer(b"".join(digest_each(pieces)), np.uint8).reshape(-1, 32)
         return Tree(digests, np.zeros(PARTS, np.bool_))
@@ -79,10 +79,11 @@ def _parts_of(ids: Ids) -> npt.NDArray[np.int64]:
     return parts
 
 
-def _cut(ids: Ids, parts: npt.NDArray[np.int64]) -> list[bytes]:
-    """The ids of some parts, as bytes."""
-    rows, bounds = ids.to_bytes(), np.searchsorted(_parts_of(ids), np.arange(PARTS + 1)) * ID_BYTES
-    return [rows[start:end] for start, end in zip(bounds[parts].tolist(), bounds[parts + 1].tolist(), strict=True)]
+def _cut(ids: Ids, parts: npt.NDArray[np.int64]) -> Iterator[bytes]:
+    """The ids of some parts, as bytes, one part after the other."""
+    rows, bounds = ids.rows(), np.searchsorted(_parts_of(ids), np.arange(PARTS + 1))
+    for start, end in zip(bounds[parts].tolist(), bounds[parts + 1].tolist(), strict=True):
+        yield rows[start:end].tobytes()
 
 
 def _part(held: IdSet, part: int) -> bytes:

@@ -78,7 +78,7 @@ Address = StdioAddress | UnixAddress | TcpAddress | WebSocketAddress
 
 
 def parse_address(text: str, *, listening: bool = False) -> Address:
-    """The address that a text spells, or InvalidText; port 0 is any free one, and only for whoever listens.
+    """The address that a text spells, or InvalidText; port 0 is any free one, and only for a listener.
 
     >>> str(parse_address("wss:example.com"))
     'wss:example.com:443/interlace'

@@ -49,7 +49,7 @@ def encode_record(data: bytes) -> bytes:
 
 
 def encode_records(stored: Sequence[bytes]) -> Sequence[bytes]:
-    """The same of many, of which a first copy has very many."""
+    """Many stored records as items, checked together: a first copy has very many."""
     if sum([data.startswith(RECORD) for data in stored]) < len(stored):
         raise LocalProtocolError("a stored record begins with its markline")
     return stored

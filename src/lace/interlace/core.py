@@ -1,7 +1,7 @@
 """What all parts of a machine share: who we are, the phase, the clock argument, what goes out, what was moved (050).
 
 Rule: nothing here decides what a phase means. The parts (`negotiation`, `loop`, `transfer`) hold the core and the core
-holds none of them: a part that is over is simply let go.
+holds none of them, so a part that is over is simply dropped.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class SendRecords:
     hashes: Sequence[str]
     budget_bytes: int
     limit_bytes: int
-    are_in_set: bool = False  # we listed them ourselves, of this very set: nobody need look again
+    are_in_set: bool = False  # we listed them from this very set, so they need not be looked up again
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ class KeepClaims:
 class StoreRecords:
     """Validate and store what was received under these hashes; each is answered once, stored or rejected.
 
-    Of what was received at the same time and is not among them nothing is kept: nobody wants it (070-TAKE-05).
+    Whatever was received with them and is not among them is dropped: it is not wanted (070-TAKE-05).
     """
 
     hashes: Sequence[str]
@@ -261,7 +261,7 @@ class StoreRecords:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Something an application may want to hear of; never seen by the peer (050-OPS-04)."""
+    """Something an application may want to know; the peer never sees it (050-OPS-04)."""
 
     event: Event
 

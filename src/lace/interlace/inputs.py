@@ -35,7 +35,7 @@ class FactsReceived:
 
 @dataclass(frozen=True, slots=True)
 class AdvertisementsReceived:
-    """The same as the fact lines of these records, for a binding that carries values (050-FACT-12)."""
+    """Advertisement records as values instead of fact lines, for a binding that carries values (050-FACT-12)."""
 
     advertisements: Sequence[Advertisement]
 

@@ -23,7 +23,7 @@ class Ledger:
     rejected: dict[str, str] = field(default_factory=dict)
     not_available: dict[str, None] = field(default_factory=dict)
     sent: dict[str, None] = field(default_factory=dict)  # and taken (P37)
-    unconfirmed: dict[str, None] = field(default_factory=dict)  # sent, and the peer has not told what it kept
+    unconfirmed: dict[str, None] = field(default_factory=dict)  # sent; the peer did not say yet what it kept of them
     refused: dict[str, str] = field(default_factory=dict)  # sent and not kept
     bytes_received: int = 0
     bytes_sent: int = 0

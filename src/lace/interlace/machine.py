@@ -130,7 +130,7 @@ class InterlaceMachine:
 
     @property
     def awaits_records(self) -> bool:
-        """Whether some that we asked for, or take unasked (070), have not come yet, be it their time or not."""
+        """Whether records that we asked for, or take unasked (070), are still to come, in this phase or a later one."""
         return bool(self._core.requests.outstanding)
 
     @property
@@ -140,13 +140,13 @@ class InterlaceMachine:
 
     @property
     def advertised(self) -> tuple[int, SetHandle] | None:
-        """The set that the peer was told of last, and in which epoch."""
+        """The set that we last advertised to the peer, and in which epoch."""
         epoch = self._epoch
         return None if epoch is None or epoch.advertised is None else (epoch.number, epoch.advertised)
 
     @property
     def outstanding(self) -> frozenset[str]:
-        """The records that we asked for, or take unasked (070), and that have not come yet."""
+        """The records that we asked for, or take unasked (070), and that are still to come."""
         return frozenset(self._core.requests.wanted(list(self._core.requests.outstanding)))
 
     @property
@@ -171,7 +171,7 @@ class InterlaceMachine:
 
     @property
     def unserved_requests(self) -> int:
-        """How many records the peer named in its requests, for as long as they have no answer."""
+        """How many records the peer named in its requests and has had no answer for yet."""
         return self._rounds.unserved if self._rounds is not None else 0
 
     @property
@@ -186,7 +186,7 @@ class InterlaceMachine:
     # --- the doors ---------------------------------------------------------------------------------------------
 
     def start(self, now_ns: int) -> list[Effect]:
-        """Begin: our setup goes out at once."""
+        """Begin: our setup goes out first, without waiting for the peer's."""
         self._core.now_ns = now_ns
         self._core.enter(Move.START)
         self._negotiation.send_setup()
@@ -326,7 +326,7 @@ class InterlaceMachine:
     # --- epochs ------------------------------------------------------------------------------------------------
 
     def _begin_epoch(self, agreement: Agreement) -> None:
-        """The evaluator starts anew; the peer's state is kept only under the same plan (050-OPEN-13)."""
+        """The evaluator starts over; the peer's state is kept only under the same plan (050-OPEN-13)."""
         core = self._core
         epoch = Epoch(core, agreement, before=self._epoch)
         self._rounds = Rounds(core, self._ending, epoch)

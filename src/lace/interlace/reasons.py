@@ -28,7 +28,7 @@ class AbortReason(StrEnum):
     TRANSFER_LIMIT_EXCEEDED = "transfer limit exceeded"  # 050-ERR-14
     RECORD_NOT_REQUESTED = "record response with no current outstanding requested hash"  # 050-ERR-15
     EVALUATION_FAILED = "evaluation error"  # 050-EVAL-04
-    STREAM_BROKEN = "stream broken in the middle of a phase"  # 060: a disconnect that is no phase boundary
+    STREAM_BROKEN = "stream broken in the middle of a phase"  # 060: a disconnect that is not at a phase boundary
     LOCAL_FAILURE = "local failure"  # our own store or listing; the peer did nothing wrong
 
 

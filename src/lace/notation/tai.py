@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from datetime import UTC, datetime
 from typing import Self
 
 from lace.errors import InvalidText, excerpt
@@ -41,6 +42,23 @@ class TAI(str):
             form = "10 digits, a colon and 9 digits"
             raise InvalidText(f"a TAI text is {form}", rule="tai-form", found=excerpt(text))
         return cls(text)
+
+    @classmethod
+    def of_text(cls, text: str) -> Self:
+        """The instant of a TAI text or of a date or time in ISO 8601; UTC where it names no zone.
+
+        >>> TAI.of_text("2017-01-01")
+        '1483228837:000000000'
+        """
+        if _FORM.fullmatch(text) is not None:
+            return cls(text)
+        try:
+            moment = datetime.fromisoformat(text)
+            since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+        except (ValueError, OverflowError):
+            form = "a time is 2026-11-18, 2026-11-18T12:00:05+01:00 or a TAI text"
+            raise InvalidText(form, rule="time-form", found=excerpt(text)) from None
+        return cls.of_unix_ns((since.days * 86_400 + since.seconds) * SECOND_NS + since.microseconds * 1_000)
 
     @classmethod
     def from_ns(cls, tai_ns: int) -> Self:

@@ -104,7 +104,7 @@ def for_viewer(rule: Rule, viewer: Viewer) -> Rule:
 
 
 def for_some_viewer(program: Program) -> Program:
-    """An exposure as it reads for a viewer, whoever that is: a rule need not bind the viewer to be safe (P9)."""
+    """An exposure as it reads for any viewer: a rule need not bind the viewer to be safe (P9)."""
     return replace(program, rules=tuple(for_viewer(rule, _SOME_VIEWER) for rule in program.rules))
 
 
@@ -170,7 +170,7 @@ def _findings(program: Program, limits: EngineLimits) -> list[InvalidInput]:
 
 
 def _opaque_grants(program: Program) -> Iterator[InvalidInput]:
-    """040-OPQ-09: an exchange-local label is no identity, so nothing can be granted to one by name."""
+    """040-OPQ-09: an exchange-local label is not an identity, so nothing can be granted to one by name."""
     for rule in program.rules:
         first = rule.head.terms[0] if rule.head.predicate == ALLOW_QUERY_RECORD else None
         if isinstance(first, Constant) and is_opaque(first.value):

@@ -112,7 +112,7 @@ def _unknown(program: Program, atom: Atom, known: frozenset[Predicate]) -> Inval
         return _doubt(
             program, atom.place, "never-supplied", message, "a selector defines SelectHave/1 and SelectAdvertised/2"
         )
-    message = f"nothing supplies {predicate}: no rule defines it and it is no fact of records"
+    message = f"nothing supplies {predicate}: no rule defines it and it is not a fact of records"
     return _doubt(
         program, atom.place, "unknown-predicate", message, nearest(predicate.name, {other.name for other in known})
     )

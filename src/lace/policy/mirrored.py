@@ -76,7 +76,7 @@ def _of_record(rule: Rule, helpers: frozenset[Predicate]) -> Rule | None:
 
 
 def _of_claim(rule: Rule, helpers: frozenset[Predicate]) -> Rule | None:
-    """The same of a rule of SelectAdvertised, with the claims of its source as fields of the record."""
+    """A rule of SelectAdvertised likewise, with the claims of its source read as fields of the record."""
     record, source = rule.head.terms
     plain = _plain(rule, ADVERTISED, ADVERTISED_FIELD, helpers)
     if plain is None or not isinstance(source, Variable) or source == record:

@@ -7,11 +7,12 @@ or anything with `read`; a file is opened and closed here, and what the caller o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from lace.errors import LimitExceeded
 from lace.limits import RecordLimits
@@ -212,6 +213,23 @@ def read_content(record: ValidRecord, *, load: Load, limits: RecordLimits) -> It
         yield data
     if whole is not None and (found := RecordHash.of("B", whole.digest())) != stated:
         refuse_manifest("the content does not match its full hash", record, FULL_HASH, found)
+
+
+def is_same_content(record: ValidRecord, file: BinaryIO, *, load: Load, limits: RecordLimits) -> bool:
+    """Whether a file holds exactly the content of a record: never a guess, every byte is compared.
+
+    Lengths come first, then the record's data, the full hash that a manifest states, or its chunks one by one.
+    """
+    size = content_length(record)
+    if file.seek(0, os.SEEK_END) != size:
+        return False
+    file.seek(0)
+    if not is_manifest(record) or (stated := full_hash(record)) is None:
+        return all(read_fully(file, len(piece)) == piece for piece in read_content(record, load=load, limits=limits))
+    whole = _whole_hasher(size)
+    while data := file.read(limits.max_data_bytes):
+        whole.update(data)
+    return RecordHash.of("B", whole.digest()) == stated
 
 
 def _read_manifest(record: ValidRecord, load: Load, limits: RecordLimits, depth: int) -> Iterator[memoryview]:

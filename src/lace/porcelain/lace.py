@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from lace.errors import InvalidText, NotFound, StoreError
 from lace.facts.derive import derive_facts
@@ -19,6 +19,7 @@ from lace.notation import b64a
 from lace.notation.closing import Closing
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RECORD_TYPES, RecordHash, Verifier
+from lace.notation.tai import TAI
 from lace.porcelain.changes import ChangeStream, change_stream, format_cursor
 from lace.porcelain.completeness import (
     Incomplete,
@@ -28,7 +29,7 @@ from lace.porcelain.completeness import (
     unlinked_blobs,
     unneeded_parts,
 )
-from lace.porcelain.content import Progress, read_content
+from lace.porcelain.content import Progress, is_same_content, read_content
 from lace.porcelain.export import Writable, all_bodies, covered_bodies, write_bundle, write_stream
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
 from lace.porcelain.putting import PutBatch, PutVerbs
@@ -47,6 +48,7 @@ from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:
     from lace.intake.bundles import ImportReport, RejectedSink
+    from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.explain import Explanation
     from lace.porcelain.query import Answer
 
@@ -88,7 +90,25 @@ class Lace(PutVerbs, Closing):
     def batch(self) -> PutBatch:
         """Many puts in few transactions: `with notes.batch() as batch: batch.put(…)`; durable when the block ends."""
         queue = Batch(self.store, self.limits, self._batches)
-        return PutBatch(queue, clock=self._clock, keys=self._keys, limits=self.limits, on_signer=self._know_signer)
+        return PutBatch(
+            queue,
+            clock=self._clock,
+            keys=self._keys,
+            limits=self.limits,
+            tip_of=self._tip_record,
+            holds=self._holds,
+            on_signer=self._know_signer,
+        )
+
+    def _tip_record(self, group: str, app: str, name: str) -> ValidRecord | None:
+        tip = find_tip(self._versions_of(Coordinate(group=group, app=app, name=name)), self.tip_policy())
+        return None if tip is None else self.load(tip.hash)
+
+    def _holds(self, record: ValidRecord, file: BinaryIO) -> bool:
+        """Whether a file's content is that of a stored record, and all of it is here."""
+        if lacking(record, self.store, self.load, self.limits) is not None:
+            return False
+        return is_same_content(record, file, load=self.load, limits=self.limits)
 
     def _know_signer(self, verifier: Verifier) -> None:
         """Remember a key that signs here as a known key."""
@@ -136,6 +156,29 @@ class Lace(PutVerbs, Closing):
     def stored(self, target: str) -> bytes:
         """The stored bytes of the record at a hash or coordinate."""
         return self._stored(self.resolve(target))
+
+    def checkout(
+        self,
+        folder: str | Path,
+        place: str | None = None,
+        *,
+        as_of: str | None = None,
+        replace: bool = False,
+        progress: Progress | None = None,
+    ) -> Iterator[CheckedOut]:
+        """Write the tip of every coordinate below a place into a folder; a result for each file, once it is there.
+
+        A place is `//group//app`, or what is below a name, `//group//app//name`; without one, the only group and app of
+        this lace. `as_of` is a time (TAI text or ISO 8601): what was the tip then. A file whose content no stored
+        version has is left alone and reported, unless `replace` says that it may go.
+        """
+        from lace.porcelain.checkout import check_out
+
+        policy = self.tip_policy()
+        if as_of is not None:
+            moment = TAI.of_text(as_of)
+            policy = TipPolicy(until=moment if policy.until is None else min(moment, policy.until))
+        return check_out(self, Path(folder), place, policy=policy, replace=replace, progress=progress)
 
     def list(self, prefix: str = "//", *, columns: Sequence[str] = COLUMNS, tips: bool = False) -> Iterator[Row]:
         """A row per Plex and Seal under a prefix; with `tips`, only the tip of each coordinate."""

@@ -12,9 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 from unicodedata import normalize
 
 from lace.errors import InvalidInput, InvalidText, StoreError
@@ -25,13 +26,14 @@ from lace.notation.tai import TAI
 from lace.porcelain.content import Content, CountedContent, Heading, Progress, Sign, opened_content, write_content
 from lace.records.keys import SigningKey
 from lace.records.link import link_header
-from lace.records.model import Header, Plex, Record, Seal
+from lace.records.model import Header, Plex, Record, Seal, ValidRecord
 from lace.runtime.clock import Clock
 from lace.runtime.identity.keyring import KeyRing
 from lace.values import dataclass
 
 Headers = Mapping[str, str] | Iterable[Header]
 Links = Iterable[tuple[str, str]]
+RESULTS_HELD = 10_000  # files of one tree whose results wait for their records to be durable
 
 
 class PutVerbs(ABC):
@@ -75,16 +77,26 @@ class PutVerbs(ABC):
         headers: Headers = (),
         links: Links = (),
         sign: SigningKey | str | None = None,
+        again: bool = False,
         progress: Progress | None = None,
     ) -> Iterator[TreeResult]:
-        """Store every file below a folder under `name/relative/path`; yields a result for each once it is durable."""
+        """Store every file below a folder under `name/relative/path`; a result for each, given once it is durable.
+
+        A file whose content (and every header and link given here) is that of its coordinate's tip is not stored again,
+        unless `again` says so; a run that was broken off goes on where it was.
+        """
         with self._putting() as batch:
             # Each file's name replaces the placeholder; everything else is the same for all of them.
             heading = batch._heading(group, app, name or "-", tai, headers, links)
             sign_plex = batch._signer(sign)
 
-            def add(path: Path, file_name: str) -> RecordHash:
-                return batch._add_content(path, replace(heading, name=file_name), sign_plex, progress)
+            def add(path: Path, file_name: str) -> tuple[RecordHash, FileState]:
+                own = replace(heading, name=file_name)
+                tip = batch._tip(own)
+                if tip is not None and not again and batch._is_unchanged(tip, own, path, progress):
+                    return tip.hash, FileState.UNCHANGED
+                state = FileState.NEW if tip is None else FileState.CHANGED
+                return batch._add_content(path, own, sign_plex, progress), state
 
             return put_tree(folder, name, batch._queue, add)
 
@@ -109,6 +121,8 @@ class PutBatch(PutVerbs):
         clock: Clock,
         keys: KeyRing,
         limits: RecordLimits,
+        tip_of: Callable[[str, str, str], ValidRecord | None],
+        holds: Callable[[ValidRecord, BinaryIO], bool],
         on_signer: Callable[[Verifier], None] | None = None,
     ) -> None:
         self._queue = queue
@@ -116,6 +130,8 @@ class PutBatch(PutVerbs):
         self._clock = clock
         self._keys = keys
         self._limits = limits
+        self._tip_of = tip_of  # the stored tip of a group, app and name
+        self._holds = holds  # whether all of a file's content is stored under a record
         self._is_begun = self._is_over = False
 
     def _putting(self) -> AbstractContextManager[PutBatch]:
@@ -173,6 +189,19 @@ class PutBatch(PutVerbs):
             self._on_signer(key.verifier)
         return key.seal
 
+    def _tip(self, heading: Heading) -> ValidRecord | None:
+        return self._tip_of(heading.group, heading.app, heading.name)
+
+    def _is_unchanged(self, tip: ValidRecord, heading: Heading, path: Path, progress: Progress | None) -> bool:
+        """Whether storing a file would say nothing that the tip of its coordinate does not say."""
+        if not set(heading.headers) <= set(tip.parts.headers):
+            return False
+        with path.open("rb") as file:
+            is_same = self._holds(tip, file)
+            if is_same and progress is not None:
+                progress(file.seek(0, os.SEEK_END))
+        return is_same
+
     def _add_content(self, content: Content, heading: Heading, sign: Sign, progress: Progress | None) -> RecordHash:
         with opened_content(content) as (source, size):
             counted = CountedContent(source, progress) if progress else source
@@ -191,6 +220,15 @@ def _link(tag: str, target: str) -> Header:
         raise InvalidText(message, rule="record-link", found=repr(f"{tag} {target}"[:80])) from None
 
 
+class FileState(StrEnum):
+    """What became of one file, on its way into a lace or out of it."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+
+
 @dataclass(frozen=True, slots=True)
 class TreeResult:
     """The result for one file: its record, or why it was refused."""
@@ -199,14 +237,20 @@ class TreeResult:
     name: str
     hash: RecordHash | None
     refused: str = ""
+    state: FileState = FileState.NEW
 
 
-def put_tree(folder: Path, name: str, batch: Batch, add: Callable[[Path, str], RecordHash]) -> Iterator[TreeResult]:
-    """Queue each file and yield its result once its records are durable."""
+Add = Callable[[Path, str], tuple[RecordHash, FileState]]
+
+
+def put_tree(folder: Path, name: str, batch: Batch, add: Add) -> Iterator[TreeResult]:
+    """Queue each file and give its result once its records are durable."""
     queued: list[TreeResult] = []
     for path in files_below(folder):
         file_name = record_name(folder, path, name)
         queued.append(_put_file(path, file_name, add))
+        if len(queued) >= RESULTS_HELD:  # unchanged files fill no batch
+            batch.flush()
         if not batch.waiting:
             yield from queued
             queued.clear()
@@ -220,15 +264,16 @@ def record_name(folder: Path, path: Path, name: str) -> str:
     return f"{name.rstrip('/')}/{relative}" if name else relative
 
 
-def _put_file(path: Path, name: str, add: Callable[[Path, str], RecordHash]) -> TreeResult:
+def _put_file(path: Path, name: str, add: Add) -> TreeResult:
     if path.is_symlink() or not path.is_file():
-        return TreeResult(path, name, None, "not a regular file")
+        return TreeResult(path, name, None, "not a regular file", FileState.REFUSED)
     try:
-        return TreeResult(path, name, add(path, name))
+        record_hash, state = add(path, name)
     except InvalidInput as error:
-        return TreeResult(path, name, None, str(error))
+        return TreeResult(path, name, None, str(error), FileState.REFUSED)
     except OSError as error:
-        return TreeResult(path, name, None, error.strerror or str(error))
+        return TreeResult(path, name, None, error.strerror or str(error), FileState.REFUSED)
+    return TreeResult(path, name, record_hash, state=state)
 
 
 def files_below(folder: Path) -> Iterator[Path]:

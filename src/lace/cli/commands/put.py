@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lace.cli.commands.checkout import told_states
 from lace.cli.options.arguments import Pair, TaiTime, lace_argument, opened
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import count_of, json_option, metered, print_json, print_warning, say
+from lace.cli.output.output import json_option, metered, print_json, print_warning, say
 from lace.errors import NotFound
 
 if TYPE_CHECKING:
@@ -35,18 +37,21 @@ if TYPE_CHECKING:
 )
 @click.option("--link", "links", type=Pair(), metavar="TAG=HASH", multiple=True, help="A link to a record; repeatable.")
 @click.option("-s", "--sign", metavar="KEY", help="Sign with this key of the ring, by name or verifier.")
+@click.option("--again", is_flag=True, help="Store the files of a directory that are unchanged, too.")
+@click.option("-q", "--quiet", is_flag=True, help="For a directory: print no line for each file.")
 @json_option
-def command(path: Path, file: str, name: str, as_json: bool, **heading: Any) -> ExitCode:
+def command(path: Path, file: str, name: str, again: bool, quiet: bool, as_json: bool, **heading: Any) -> ExitCode:
     """Store a file, a directory or standard input under a coordinate.
 
-    FILE is a file, - for standard input, or a directory, in which every file is stored under its relative path. Prints
-    the hash of each record. Content over 32 MiB is stored as chunks under a manifest; `lace get` joins them.
+    FILE is a file, - for standard input, or a directory: then every file below it that is new or changed is stored
+    under its relative path. Prints the hash of each record. Content over 32 MiB is stored as chunks under a manifest;
+    `lace get` joins them, and `lace checkout` writes a directory back as files.
     """
     if file == "-" and not name:
         raise click.UsageError("standard input has no name of its own: give --name")
     with opened(path, write=True) as lace:
         if file != "-" and Path(file).is_dir():
-            return _put_directory(lace, Path(file), name, heading, as_json)
+            return _put_directory(lace, Path(file), name, heading | {"again": again}, quiet, as_json)
         _put_one(lace, file, name or Path(file).name, heading, as_json)
         return ExitCode.OK
 
@@ -70,23 +75,25 @@ def _put_one(lace: Lace, file: str, name: str, heading: dict[str, Any], as_json:
         print_warning(f"{coordinate} has a newer record, so this one is not its tip")
 
 
-def _put_directory(lace: Lace, folder: Path, name: str, heading: dict[str, Any], as_json: bool) -> ExitCode:
-    stored = refused = 0
+def _put_directory(
+    lace: Lace, folder: Path, name: str, heading: dict[str, Any], quiet: bool, as_json: bool
+) -> ExitCode:
+    states: Counter[str] = Counter()
     with metered(f"storing {folder}", in_bytes=True) as meter:
         for result in lace.put_tree(folder, name=name, progress=meter.advance, **heading):
+            states[result.state] += 1
             if result.hash is None:
-                refused += 1
                 print_warning(f"{result.path} was not stored: {result.refused}")
                 continue
-            stored += 1
             if as_json:
                 coordinate = _coordinate(heading, result.name)
-                print_json({"hash": result.hash, "coordinate": coordinate, "file": str(result.path)})
-            else:
+                print_json(
+                    {"hash": result.hash, "coordinate": coordinate, "file": str(result.path), "state": result.state}
+                )
+            elif not quiet and result.state != "unchanged":
                 say(f"{result.hash}  {result.name}")
-    refusals = f", {count_of(refused, 'file')} refused" if refused else ""
-    say(f"stored {count_of(stored, 'file')}{refusals}", err=True)
-    return ExitCode.BAD if refused else ExitCode.OK
+    say(told_states(states), err=True)
+    return ExitCode.BAD if states["refused"] else ExitCode.OK
 
 
 def _coordinate(heading: dict[str, Any], name: str) -> str:

@@ -17,7 +17,7 @@ from lace.cli.output.output import human_size, json_option, print_json_lines, pr
 @click.option("--forget", "forgotten", multiple=True, metavar="ACCOUNT", help="Reset this account; repeatable.")
 @json_option
 def command(path: Path, forgotten: Sequence[str], as_json: bool) -> ExitCode:
-    """Show what peers have brought into a lace, by account.
+    """Show how much peers have stored in a lace, by account.
 
     There is an account for each peer that has a quota (its key, or the network it came from), one for all strangers
     together, and, where `lace serve --quota` limits them, one for each signer and group. Removing a record frees the

@@ -1,8 +1,8 @@
-"""How `lace` prints: tables for people, one JSON object per line for programs, progress on stderr for what takes long.
+"""How `lace` prints: tables for people, one JSON object per line for programs, progress on stderr for slow work.
 
-Rule: standard output carries the answer and nothing else; the hash of a record is cut short only on a terminal.
-Everything goes through `say`: what peers and records hold never reaches a terminal or a log as it is, for characters
-that steer a terminal or turn the direction of text would let them write what they like.
+Rule: standard output carries only the answer; the hash of a record is cut short only on a terminal. Everything goes
+through `say`: text from peers and records never reaches a terminal or a log as it is, because characters that steer a
+terminal or reverse the direction of text would let strangers forge what is shown.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def say_hanging(text: str, mark: str = "", **style: Any) -> None:
 
 
 def hanging(line: str, columns: int) -> list[str]:
-    """Wrap a line at so many columns; each piece is indented like the text of the first, with the guides of its tree.
+    """Wrap a line at this width; each piece is indented like the text of the first, with the guides of its tree.
 
     >>> hanging("  ├─ one two three four five six seven", 30)
     ['  ├─ one two three four five', '  │    six seven']

@@ -163,7 +163,7 @@ def _race(
     plain = only_what_goals_read(checked, goals, predicates_given([*base.parts, own]))
     if few.advance(max(head_start, share * sizes.read_by(plain.checked))):
         return _finished(few, base)
-    shared = _derived_alike(few.evaluation, plain.checked, checked.derived)
+    shared = derived_alike(few.evaluation, plain.checked, checked.derived)
     everything = _Attempt(plain, base, own, meter, thresholds, shared)
     first, other = _first_done(few, everything, share)
     if not shared:
@@ -171,7 +171,7 @@ def _race(
     return _finished(first, base)
 
 
-def _derived_alike(
+def derived_alike(
     evaluation: Evaluation, checked: CheckedProgram, known: frozenset[Predicate]
 ) -> dict[Predicate, Relation]:
     """What an evaluation has completed of the predicates that another program derives by the same rules; only of those

@@ -1,7 +1,7 @@
 """What a change did to derived facts.
 
-Rule: texts are made for what is read. A change that was computed anew may have moved half of all facts, and whoever
-only asks how many does not wait for the rest.
+Rule: texts are made for what is read. Recomputing may have moved half of all facts, and a caller that only asks how
+many does not wait for the rest.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from lace.datalog.planning.ranking import ranked_predicates
 from lace.datalog.planning.stratify import Stratum
 from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
-_REPLAN_GROWTH = 16  # a stratum that grew this much is planned anew
+_REPLAN_GROWTH = 16  # a stratum that grew this much is planned again
 
 
 class Cost(NamedTuple):
@@ -152,7 +152,7 @@ class Evaluation:
         return self._base.nbytes() + sum(relation.nbytes() for relation in derived)
 
     def refresh(self, below: Mapping[Predicate, Readable], stratum: Stratum) -> None:
-        """Compute a stratum anew over what is given for the predicates below it."""
+        """Recompute a stratum over what is given for the predicates below it."""
         ranked = {predicate for predicate, _ in self.ranks}
         self._below = below
         for predicate in ranked.union(stratum.predicates):
@@ -164,7 +164,7 @@ class Evaluation:
         self._complete(stratum)
 
     def release(self, predicate: Predicate) -> None:
-        """Somebody else keeps the facts of a predicate from now on; they count as held until they are computed anew."""
+        """Somebody else keeps the facts of a predicate from now on; they count as held until they are recomputed."""
         self._released[predicate] = self._relations.pop(predicate).rows
 
     def _complete(self, stratum: Stratum) -> None:

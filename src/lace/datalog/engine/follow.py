@@ -1,6 +1,6 @@
 """One stratum follows what changed below it (030, incremental evaluation).
 
-Rule: what is done costs at most a part of what computing the stratum anew would cost; past that it is computed anew.
+Rule: following a change costs at most a part of what recomputing the stratum would cost; past that it is recomputed.
 
 Facts of a recursive stratum have ranks: a fact of rank r has a derivation that rests, within the stratum, on facts of
 lower rank only. What may have lost a derivation is looked at from the lowest rank up. A fact that still has such a
@@ -175,7 +175,7 @@ class Follower:
             if self._runner.table(predicate).rows > allowed:
                 raise self._meter.exceeded("max_derived_facts_per_predicate", allowed, str(predicate))
 
-    # computing anew
+    # recomputing
 
     def recomputed(self, stratum: Stratum, tables: dict[Predicate, Table]) -> dict[Predicate, Relation]:
         """The relations of a stratum over the current state of everything below."""

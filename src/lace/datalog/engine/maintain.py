@@ -3,8 +3,8 @@
 Rule: after every change each derived relation equals full evaluation of the new snapshot (030-INCR-02).
 
 A stratum is changed in two steps. First whatever may have lost a derivation is found by reading rules backwards from
-what went (or, through `not` and `Cardinality`, from what came); each such fact is proven anew or goes. Then rules run
-forwards from what came. Proving anew needs no derivation counts; `lace.datalog.engine.follow` says how recursion is
+what went (or, through `not` and `Cardinality`, from what came); each such fact is proven again or goes. Then rules run
+forwards from what came. Proving again needs no derivation counts; `lace.datalog.engine.follow` says how recursion is
 kept honest, and when a stratum is computed as at the start instead.
 """
 

@@ -52,6 +52,11 @@ class FactsOnDemand:
         self._last_goal: tuple[Atom, Row | None] | None = None
         self._evaluations: Counter[Predicate] = Counter()
 
+    @property
+    def kept_results(self) -> int:
+        """How many evaluations are kept."""
+        return len(self._results)
+
     def forget_oldest(self) -> None:
         """Between questions: keep what the last ones needed."""
         del self._results[: -self._thresholds.kept_results]

@@ -3,9 +3,9 @@
 Rule: an answer is that of an evaluation over the facts of its question and the fixed facts alone; nothing of a question
 is left for the next one but texts, and after a number of those everything starts over.
 
-Beside the plain way, `evaluate`, which plans its rules for each question: for one record a question takes a fifth to a
-quarter of the processor time (bench/prepared.py), and a node asks at least one for each record that it forwards. Which
-of the two answers is decided by `PreparedProgram.ask` and nowhere else; tests/engine/test_prepared.py compares them.
+A faster way beside `evaluate`, which plans its rules for each question: a question about one record takes between a
+fifth and a quarter of the processor time (decision 385, docs/ways.md), and a node asks one or two for each record that
+it forwards. `PreparedProgram.ask` chooses between the two, and tests/engine/test_prepared.py compares them.
 """
 
 from __future__ import annotations

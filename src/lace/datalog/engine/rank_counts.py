@@ -30,7 +30,7 @@ def ranked_counts(rank: Rank, views: Sequence[Run], verdicts: Verdicts, domain: 
         return np.concatenate([np.empty(0, np.uint32), *(view.column(place_of[name]) for view in views)])
 
     ids = column(ID)
-    keys = _key_ranks(column(KEY) if KEY in place_of else ids, rank.kind, verdicts, domain)
+    keys = key_ranks(column(KEY) if KEY in place_of else ids, rank.kind, verdicts, domain)
     if rank.operator in ("<", "<="):
         keys = np.where(keys >= 0, keys.max(initial=0) - keys, -1)  # beyond is always the greater side
     usable = keys >= 0
@@ -49,7 +49,7 @@ def ranked_counts(rank: Rank, views: Sequence[Run], verdicts: Verdicts, domain: 
     return counts
 
 
-def _key_ranks(column: Codes, kind: str, verdicts: Verdicts, domain: int) -> Ranks:
+def key_ranks(column: Codes, kind: str, verdicts: Verdicts, domain: int) -> Ranks:
     codes = distinct_codes(column, domain)
     if not len(codes):
         return np.empty(0, np.int64)

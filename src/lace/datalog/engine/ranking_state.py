@@ -1,7 +1,7 @@
 """Ranks that follow their candidates (030-CARD-12, 030-INCR-05): one more or one less is a step in a sorted list.
 
 Rule: a candidate's count is looked up by bisection, and only those are looked at again whose count can have crossed
-the bound. Where that cannot be done, the ranks say so and the stratum is computed anew.
+the bound. Where that cannot be done, the ranks say so and the stratum is recomputed.
 """
 
 from __future__ import annotations
@@ -198,5 +198,5 @@ class RankStates:
         self._moved = set()
 
     def forget(self) -> None:
-        """Order anew when next needed."""
+        """Sort again when next needed."""
         self._states, self._moved = {}, set()

@@ -1,7 +1,7 @@
 """One way into a table, row by row (030, incremental evaluation).
 
-Rule: rows that match a selection, by key: those of the columns that are not hidden, those beside them, and for whoever
-looks for what depended on a row also those that are going.
+Rule: rows that match a selection, by key: those of the columns that are not hidden, those beside them, and those that
+are going, if the caller looks for what depended on a row.
 """
 
 from __future__ import annotations

@@ -76,6 +76,10 @@ class Run:
         """Whether asking for an index is free."""
         return positions in self._indexes
 
+    def is_flagged(self, position: int) -> bool:
+        """Whether a bitmap says which codes a position has."""
+        return position in self._flags
+
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
         """Which keys have a row; for a single dense column a bitmap is enough."""
         # A bitmap that is there is cheapest; without one, a few keys are not worth making anything for.

@@ -27,7 +27,7 @@ _KEPT_VERDICTS = 1024  # of a count test, by count
 
 
 class TooManyRows(Exception):
-    """Row by row is no longer the way to go."""
+    """Too many rows to go on row by row."""
 
 
 class ScalarRule:

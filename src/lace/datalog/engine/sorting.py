@@ -30,7 +30,7 @@ _both: Both | None = None
 def use_both(both: Both | None) -> None:
     """How to do two things at once in this process, if there is a core for it; None for one after the other.
 
-    Not for whoever evaluates for several at once or charges somebody for the time of a thread: the other half is not
+    Not for a process that evaluates for several peers or charges them for the time of a thread: the other half is not
     counted there.
     """
     global _both

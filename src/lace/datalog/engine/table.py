@@ -189,7 +189,7 @@ class Table:
         return added, [row for row in self.gone if row not in self.fresh]
 
     def become(self, run: Run) -> bool:
-        """The new state was computed anew as a run; whether that is what is kept of it from now on.
+        """The new state was recomputed as a run; whether that run is what is kept from now on.
 
         Where nearly all of it stands in the columns these stay, and so do their indexes: only ranks are replaced.
         """
@@ -328,7 +328,7 @@ class Table:
         if self.fresh and (visibility is not Visibility.STOOD or not self.gone.keys().isdisjoint(self.fresh)):
             found.append(self._fresh_run().select(selection))
         if self.has_ghosts and visibility is Visibility.EITHER:
-            # No rule reads the ranks of what was computed anew and is going.
+            # No rule reads the ranks of what was recomputed and is going.
             found.append(self._ghost_run().select(selection))
         return found
 
@@ -385,7 +385,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
-    """What stood before the facts were computed anew, and the difference."""
+    """What stood before the facts were recomputed, and the difference."""
 
     main: Run
     added: dict[CodeRow, int]

@@ -32,6 +32,11 @@ class Tombstones:
         made._places, made._marks = self._places, None if self._marks is None else self._marks.copy()
         return made
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether there are marks, not a list."""
+        return self._marks is not None
+
     def add(self, places: Rows) -> None:
         if self._marks is None:
             self._places = sorted_unique(np.concatenate([self._places, places]))

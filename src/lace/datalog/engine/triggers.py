@@ -1,7 +1,7 @@
 """Rules read from each of their places (030, incremental evaluation): what a change of one predicate can do.
 
 Rule: every place of a body that reads facts is a trigger. A trigger that takes out may find too much (each find is
-proven anew); one that brings in finds exactly what the new state derives.
+proven again); one that brings in finds exactly what the new state derives.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Starts = list[tuple["Trigger", list[CodeRow]]]
 
 
 class _Turning:
-    """A rule that is turned around, with the variables that it has then and the author's rule has not."""
+    """A rule that is turned around, with the variables that this adds to the author's rule."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule

@@ -200,14 +200,14 @@ class VectorExecutor:
     def _count_mask(self, node: CountTest, batch: Bindings) -> Mask:
         counts = self._counts(node, batch)
         if isinstance(node.bound, Constant):
-            bound = _bound_number(node.bound.value)
+            bound = bound_number(node.bound.value)
             if bound is None:
                 return np.zeros(batch.rows, np.bool_)
             return ordered(counts, node.operator, np.full(batch.rows, bound, np.int64))
         assert isinstance(node.bound, Variable)
         # Each distinct bound is read as a number once, however many rows have it.
         codes, inverse = numbered(batch.columns[node.bound.name])
-        numbers = [_bound_number(text) for text in self._dictionary.texts(codes)]
+        numbers = [bound_number(text) for text in self._dictionary.texts(codes)]
         valid = np.array([number is not None for number in numbers], np.bool_)[inverse]
         bounds = np.array([number or 0 for number in numbers], np.int64)[inverse]
         return ordered(counts, node.operator, bounds) & valid
@@ -273,7 +273,7 @@ def _shift(pairs: tuple[Rows, Rows], low: int) -> tuple[Rows, Rows]:
     return pairs[0] + low, pairs[1]
 
 
-def _bound_number(text: str) -> int | None:
+def bound_number(text: str) -> int | None:
     """A bound as a number that compares with every count as the text does (P4: of any length)."""
     key = integer_key(text)
     if key is None:

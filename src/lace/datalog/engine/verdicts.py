@@ -141,7 +141,7 @@ class Verdicts:
         ranks = self.ranks(codes, test.kind)
         left_rank = ranks[np.searchsorted(codes, left)]
         right_rank = ranks[np.searchsorted(codes, right)]
-        # What is no integer has no rank, and no comparison with it holds, not even `!=`.
+        # A text that is not an integer has no rank, and no comparison with it holds, not even `!=`.
         return ordered(left_rank, test.operator, right_rank) & (left_rank >= 0) & (right_rank >= 0)
 
     def ranks(self, codes: Codes, kind: str) -> Ranks:
@@ -158,7 +158,7 @@ class Verdicts:
         return ranks
 
     def _distinct_tuples(self, test: Test, names: list[str], columns: Mapping[str, Codes]) -> Mask:
-        # Columns are folded in one at a time. Numbered anew after each, tuples never exceed the number of rows, so a
+        # Columns are folded in one at a time. Renumbered after each, tuples never exceed the number of rows, so a
         # tuple and the next column fit into 64 bits however many columns there are.
         inverse = np.zeros(len(columns[names[0]]), np.uint32)
         for name in names:
@@ -227,13 +227,13 @@ def text_ranks(texts: list[str], words_texts: int = ENGINE_THRESHOLDS.words_text
     """Ranks of different texts in UTF-8 byte order."""
     ranks = np.empty(len(texts), np.int64)
     # Python orders texts by code points, which is the order of their UTF-8 bytes.
-    words = _as_words(texts) if len(texts) >= words_texts else None
+    words = as_words(texts) if len(texts) >= words_texts else None
     order = np.lexsort(words) if words else np.array(sorted(range(len(texts)), key=texts.__getitem__), np.int64)
     ranks[order] = np.arange(len(texts))
     return ranks
 
 
-def _as_words(texts: list[str]) -> list[npt.NDArray[np.uint64]] | None:
+def as_words(texts: list[str]) -> list[npt.NDArray[np.uint64]] | None:
     """ASCII texts as big-endian words, least significant first; None where bytes would not order like texts."""
     joined = "".join(texts)
     if not joined.isascii() or "\0" in joined:  # numpy fills up with zero bytes, so no text may hold one

@@ -83,7 +83,7 @@ class Known:
         self._index_after = index_after  # a small base predicate asked so often is worth an index of its own
         self._max_indexed_rows = max_indexed_rows
         self._asked: Counter[Predicate] = Counter()
-        self._indexes: dict[Predicate, _Index] = {}
+        self._indexes: dict[Predicate, RowIndex] = {}
         self._orders: dict[tuple[int, frozenset[str]], list[int]] = {}  # by rule (they live as long as the program)
 
     def is_derived(self, predicate: Predicate) -> bool:
@@ -108,7 +108,7 @@ class Known:
             often = self._asked[predicate] > self._index_after
             if not often or self._source.count(predicate) > self._max_indexed_rows:
                 return self._source.query(predicate, *pattern)
-            index = self._indexes[predicate] = _Index(self._source.iterate(predicate))
+            index = self._indexes[predicate] = RowIndex(self._source.iterate(predicate))
         return index.find(pattern)
 
     def support(self, predicate: Predicate, pattern: Pattern) -> Iterator[Row]:
@@ -152,7 +152,7 @@ class Known:
         return found
 
 
-class _Index:
+class RowIndex:
     """Rows by the values at whatever positions are asked for."""
 
     def __init__(self, rows: Iterable[Row]) -> None:

@@ -35,7 +35,7 @@ def integer_key(text: str) -> IntegerKey | None:
 
 
 def int_compare(left: str, operator: Operator, right: str) -> bool:
-    """`IntCompare`: numeric; false where either text is no integer (030-INT-06)."""
+    """`IntCompare`: numeric; false if either text is not an integer (030-INT-06)."""
     left_key, right_key = integer_key(left), integer_key(right)
     if left_key is None or right_key is None:
         return False
@@ -72,5 +72,5 @@ def text_shape(text: str, start: str, delimiters: str, end: str) -> bool:
 
 
 def cardinality_holds(count: int, operator: Operator, bound: str) -> bool:
-    """Whether a count stands in relation to a bound; a bound that is no integer makes the test false (030-CARD-06)."""
+    """Whether a count compares with a bound as asked; false if the bound is not an integer (030-CARD-06)."""
     return int_compare(str(count), operator, bound)

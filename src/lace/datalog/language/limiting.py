@@ -1,6 +1,6 @@
 """Limits said in words: on a command line, in a node file, in a rule file (030-LIM-01).
 
-Rule: a name that is no limit is refused with what is near it; nothing is silently left at its default.
+Rule: a name that is not a limit is refused, with the nearest names; nothing is silently left at its default.
 
 A rule file states its own limits in an annotation, so that the person who evaluates it need not know them:
 

@@ -76,7 +76,7 @@ class LineParser:
             raise self._error(0, error.rule, error.message, "save the text as UTF-8 in NFC") from None
         for forbidden in "\r\n":
             if forbidden in line:  # 030-TERM-11, 030-TERM-12
-                self._fail(line.index(forbidden), "line-break", "CR and LF can stand in no rule and no constant")
+                self._fail(line.index(forbidden), "line-break", "no rule and no constant may hold CR or LF")
 
     # the three things a line can be
 
@@ -162,7 +162,7 @@ class LineParser:
         if TERM.match(self.line, start) is None or not self._starts_inequality():
             self._fail_literal(start)
         left = self._term()
-        if not self._take("!="):  # 030-EQ-01: `=` is no atom and is never normalised away
+        if not self._take("!="):  # 030-EQ-01: `=` is not an atom and is never normalised away
             advice = "write the same variable, or the constant, in both places; to tell values apart use !="
             self._fail(self.at, "equality", "= is not Lace Datalog", advice)
         return Unequal(left, self._term(), Place(self.number, start + 1))
@@ -378,12 +378,12 @@ class LineParser:
             self._fail(start, "term", "a term is missing here", _TERM_ADVICE, self._found(start))
         if word[0].startswith("_"):  # 030-TERM-05
             advice = "use _ alone, or a variable that begins with a capital"
-            self._fail(start, "underscore-term", f"{word[0]} is no term", advice)
+            self._fail(start, "underscore-term", f"{word[0]} is not a term", advice)
         if word[0][0].isdigit() or word[0][0] == "-":
             self._fail(start, "bare-number", "numbers are constants too", f"write '{word[0]}'")
         if word[0][0].isupper():  # 030-TERM-01
-            self._fail(start, "variable-name", f"{word[0]} is no variable", "variables hold letters, digits and _")
-        self._fail(start, "lower-case-term", f"{word[0]} is no term", f"write '{word[0]}' or a capital first letter")
+            self._fail(start, "variable-name", f"{word[0]} is not a variable", "variables hold letters, digits and _")
+        self._fail(start, "lower-case-term", f"{word[0]} is not a term", f"write '{word[0]}' or a capital first letter")
 
     def _fail_constant(self, start: int) -> NoReturn:
         index = start + 1

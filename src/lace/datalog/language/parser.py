@@ -63,7 +63,7 @@ def parse_facts(
     while start < len(text):
         end = text.find("\n", start + piece_chars) + 1 or len(text)
         piece = text[start:end]
-        plain = _plain_facts(piece, limits)
+        plain = plain_facts(piece, limits)
         yield from _facts_by_line(source, piece, first, limits) if plain is None else plain
         start, first = end, first + piece.count("\n")
 
@@ -74,7 +74,7 @@ def _facts_by_line(source: SourceText, piece: str, first: int, limits: EngineLim
             yield LineParser(source, number, line, limits).fact()
 
 
-def _plain_facts(piece: str, limits: EngineLimits) -> list[Fact] | None:
+def plain_facts(piece: str, limits: EngineLimits) -> list[Fact] | None:
     """The facts of lines that are spelled as nearly all are, at once; None where one line needs a closer look."""
     if not piece.endswith("\n"):
         piece += "\n"

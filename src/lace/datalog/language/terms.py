@@ -57,7 +57,7 @@ def literal_variables(literal: Literal) -> list[Variable]:
 
 
 def map_terms(literal: Literal, change: Callable[[Term], Term]) -> Literal:
-    """The literal with every term changed; delimiters and operators are no terms."""
+    """The literal with every term changed; delimiters and operators are not terms."""
     match literal:
         case Positive(atom):
             return Positive(replace(atom, terms=tuple(map(change, atom.terms))))

@@ -66,7 +66,7 @@ class Profile:
 
 
 LOCAL_PROFILE = Profile(name="local", base=RECORD_BASE, may_use_underscore=True)
-RAW_PROFILE = Profile(name="raw", may_use_underscore=True)  # whatever is no head is base
+RAW_PROFILE = Profile(name="raw", may_use_underscore=True)  # whatever is not a head is base
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def _name_findings(rule: Rule, atom: Atom, profile: Profile) -> Iterator[_Findin
     if name in BUILTIN_ARITIES or name in KEYWORDS or name == REMOVED_BUILTIN:
         yield _Finding(rule, atom.place, "builtin-name", f"{name} is reserved by the language", "choose another name")
     elif PREDICATE_NAME.fullmatch(name) is None:
-        yield _Finding(rule, atom.place, "predicate-name", f"{name!r} is no predicate name")
+        yield _Finding(rule, atom.place, "predicate-name", f"{name!r} is not a predicate name")
     if name.startswith("_") and not profile.may_use_underscore:  # 030-SYN-13
         message = f"{name} begins with _ and is local only; the {profile.name} profile does not permit it"
         yield _Finding(rule, atom.place, "underscore-predicate", message, "choose a public name")

@@ -1,6 +1,6 @@
 """Names and orders for programs that are rewritten for goals (030-EVAL-04).
 
-Rule: whatever such a program has and the one that was rewritten has not is named by one `CopyNames`.
+Rule: one `CopyNames` names everything that such a program adds to the one it was made from.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Goals over right-linear recursions (030-EVAL-04): walk from the asked values, and collect what stands at the ends.
+"""Goals over right-linear recursions (030-EVAL-04): walk from the asked values, and collect what is found at the ends.
 
 Rule: the rewritten program derives exactly the facts that match the goal; where that is not plain from the form of the
 rules, they are left as they are.

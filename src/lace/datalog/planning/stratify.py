@@ -34,7 +34,7 @@ class Stratum:
     predicates: tuple[Predicate, ...]  # sorted
     rules: tuple[Rule, ...]  # in program order, exact repeats dropped
     recursive: bool
-    level: int  # every derived predicate read here stands at this level (recursion) or below it
+    level: int  # every derived predicate read here has this level (recursion) or a lower one
 
 
 def read_atom(literal: Literal) -> tuple[Atom, Sign] | None:

@@ -209,8 +209,8 @@ def _foreign(source: str) -> ProtocolAbort:
 
 
 class Listed(Sequence[Advertisement]):
-    """The claims of a listing, sorted by P when they are first looked at: that takes long for many, and whoever reads
-    blocks has no time."""
+    """The claims of a listing, sorted by P when they are first looked at: sorting many takes long, and the thread that
+    reads blocks must not wait for it."""
 
     def __init__(self, count: int, put_in_order: Callable[[], list[Advertisement]]) -> None:
         self._count = count

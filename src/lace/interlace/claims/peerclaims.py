@@ -1,7 +1,7 @@
 """The peer's claims as a host holds them (050, P16).
 
 Rule: what a peer lists is checked against its summaries before it is used; what it need not list (`recognition`) is
-held as the very parts of our own set, so that a million claims that are ours too take no room and no look.
+held as the very parts of our own set: a million claims that are ours too take neither memory nor time.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Recognition:
         self._guessed_rows = thresholds.guessed_rows
 
     def know_roots(self, wanted: Reconcile, work_out: WorkOut) -> None:
-        """Work out at once the roots of those partitions that will be compared: first of what is held."""
+        """Work out together the roots of all partitions that will be compared: first those of what is held."""
         self._work_out(self._held, wanted, wanted.offered, work_out)
         self._work_out(self._own, wanted, [one for one in wanted.offered if not self.is_held(one)], work_out)
 

@@ -1,7 +1,7 @@
 """One epoch: what was agreed, the shared time, and how the two advertisement states stand (050).
 
-Rule: an epoch is made when a hello is agreed and thrown away when the next one is. What the peer claims is held by
-the host; here is only how much it is and whether it changed.
+Rule: an epoch is made when a hello is agreed and dropped when the next one is. The host holds what the peer claims; an
+epoch knows only how much that is and whether it changed.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Epoch:
 
     @property
     def is_listed_at_once(self) -> bool:
-        """The same of the peer's next `adv`: we said that we hold nothing."""
+        """Whether the peer's next `adv` is to us as a side that holds nothing: we said that we do."""
         return self._core.config.holds_nothing and self.agreement.negotiated.differences and self.compared is None
 
     def accept(self, found: Evaluated) -> None:

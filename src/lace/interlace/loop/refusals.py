@@ -120,7 +120,7 @@ class RefusalBook:
         self._told = 0
 
     def conclude(self) -> None:
-        """Both request lists count, or both sides know that there are none: from here on records cross anew."""
+        """Both request lists count, or both sides know that there are none: what crosses now is for the next ones."""
         self.were_told()
         self.crossed.clear()
 

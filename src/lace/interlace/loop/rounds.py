@@ -1,7 +1,8 @@
 """An epoch under way (050): loop after loop, with transfers between them, to a fixed point; then the rest.
 
-Rule: each loop and each transfer is a part of its own, thrown away when it is over; here is decided which comes next.
-Where the exchange turns to another epoch, `wants_epoch` says so and the machine begins it.
+Rule: each loop and each transfer is a part of its own and is dropped when it is over; this module decides which comes
+next.
+When another epoch is due, `wants_epoch` is set and the machine begins it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Rounds:
 
     @property
     def unserved(self) -> int:
-        """How many records the peer named in its requests, for as long as they have no answer."""
+        """How many records the peer named in its requests and has had no answer for yet."""
         if self._transfer is not None:
             return self._transfer.unserved
         return len(self._loop.peer_requests) if self._loop is not None and not self._loop.is_asked_for_all else 0
@@ -215,7 +216,7 @@ class Rounds:
                 raise LocalProtocolError(f"asked to {question.value} and evaluated instead")
 
     def receive_progress(self, item: OwnProgress) -> None:
-        """What is told of work that goes on while the peer's items are read."""
+        """Work that goes on while the peer's items are read has come further."""
         core = self._core
         match item:
             case given.ListingSent(records):

@@ -1,7 +1,7 @@
 """The transfer that ends a loop (050): what the peer asked for goes out, what we asked for comes in.
 
 Rule: both directions run at the same time; the transfer is over when our availability block is sent, the peer's is
-read, and every record that came has been stored or rejected. Then it is thrown away.
+read, and every record that came has been stored or rejected. Then it is dropped.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Transfer:
         return self._core.is_phase_done and not self._core.storing
 
     def end(self) -> None:
-        """P13: since record bytes last crossed, listings begin anew."""
+        """P13: once record bytes have crossed, earlier listings no longer count as seen."""
         self._core.accept_refusals(self._refused_by_peer)
         if self._crossed:
             self._epoch.forget_listings()

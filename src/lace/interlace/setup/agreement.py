@@ -105,7 +105,7 @@ def module_of(announced: LacegramId, available: dict[str, bytes], known: tuple[M
 
 
 def no_module(error: LaceError) -> ProtocolAbort:
-    """The peer's text is no module (050-SETUP-07)."""
+    """The peer's text is not a module (050-SETUP-07)."""
     return ProtocolAbort(AbortReason.MALFORMED_MODULE, str(error)[:500], "050-SETUP-07")
 
 

@@ -79,7 +79,7 @@ class Terms:
         return Rules(self.module, self.exposures)
 
     def under(self, rules: Rules) -> Terms:
-        """The same with other rules."""
+        """These terms with other rules."""
         return replace(self, module=rules.module, exposures=rules.exposures)
 
     @property

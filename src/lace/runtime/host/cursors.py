@@ -1,7 +1,7 @@
 """What is kept of peers' claims until they come again (050, cursors), and for how long.
 
 Rule: losing a cursor costs the next exchange a listing and nothing else, so every one of them expires: by age, by
-number and by size, the oldest first. A failure to keep one is no error.
+number and by size, the oldest first. Failing to keep one is not an error.
 """
 
 from __future__ import annotations

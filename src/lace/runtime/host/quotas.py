@@ -41,7 +41,7 @@ Tell = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much may stand on an account; None is no limit."""
+    """How much an account may hold; None is unlimited."""
 
     bytes: int | None = None
     records: int | None = None

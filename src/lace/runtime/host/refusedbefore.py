@@ -1,7 +1,7 @@
 """What peers brought and a lace did not keep: remembered, so that the same bytes do not come again (P37).
 
 Rule: what is remembered is what the record itself told (its size, date, group and signer), never a verdict: whether it
-would be kept is decided anew with that each time, so a raised quota, a later clock or a freed disk count at once. Only
+would be kept now is decided each time, so a raised quota, a later clock or a freed disk count immediately. Only
 what cannot be decided from that (bytes that were not the record, a limit of our own) is remembered as it was judged:
 from whom it came, under which limits, and for a day.
 """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+from lace.runtime.link.session import Session
 from lace.runtime.link.stepper import LinkStepper
 from lace.runtime.node.bounds import Budget, DriveLimits
 
@@ -19,10 +20,15 @@ class Backlog:
     """Counts what waits, tells the budget that all links share, and says when there is room again."""
 
     def __init__(
-        self, link: LinkStepper, limits: DriveLimits, budget: Budget | None, strangers: Budget | None = None
+        self,
+        session: Session,
+        link: LinkStepper,
+        limits: DriveLimits,
+        budget: Budget | None,
+        strangers: Budget | None = None,
     ) -> None:
         self._link = link
-        self._session = link.session
+        self._session = session
         self._limits = limits
         self._budget = budget
         self._told = 0  # of what waits, to the budget

@@ -79,9 +79,9 @@ class Driver:
         self._calls = HostCalls(threads, evaluators, self.meter, accounts_time)
         self._judges = judges
         self._hashers = hashers
-        self._backlog = Backlog(self.link, limits, budget, strangers)
+        self._backlog = Backlog(session, self.link, limits, budget, strangers)
         self._room = self._backlog.room
-        self._hangup = HangUp(stream, self.link, self._backlog, self._account, self._time, limits.leftover_s)
+        self._hangup = HangUp(stream, session, self.link, self._backlog, self._account, self._time, limits.leftover_s)
         self._tap = tap
         self._prompt = stream if isinstance(stream, PromptStream) else None
         self._writing = Writing(stream, session, self._turns, tap, limits.send_timeout_s)

@@ -14,6 +14,7 @@ from lace.limits import SECOND_NS
 from lace.runtime.clock import SteadyTai
 from lace.runtime.link.account import LinkAccount
 from lace.runtime.link.backlog import Backlog
+from lace.runtime.link.session import Session
 from lace.runtime.link.stepper import LinkStepper
 from lace.transports.base import ByteStream, HeardStream
 
@@ -30,6 +31,7 @@ class HangUp:
     def __init__(
         self,
         stream: ByteStream,
+        session: Session,
         link: LinkStepper,
         backlog: Backlog,
         account: LinkAccount,
@@ -39,7 +41,7 @@ class HangUp:
         self._stream = stream
         self._heard = stream if isinstance(stream, HeardStream) else None
         self._link = link
-        self._session = link.session
+        self._session = session
         self._backlog = backlog
         self._account = account
         self._time = time

@@ -272,14 +272,18 @@ class Session:
             return
         self._read(now_ns)
 
-    def put_records(self, stored: Sequence[bytes]) -> None:
+    def put_records(self, records: Sequence[tuple[str, bytes]]) -> None:
         """Write records of a SendRecords request."""
-        self.outbox.put_records(stored)
+        self.outbox.put_records([stored for _, stored in records])
 
     def put_listing(self, advertisements: Sequence[Advertisement], source: str) -> None:
         """Write advertisement records of a SendListing request."""
         data = canonical_listing(advertisements, source, self.terms.max_line_bytes)
         self.outbox.put_lines(data, packs=self.machine.packs)
+
+    def takes_more(self, max_unsent_bytes: int) -> bool:
+        """Whether little of what was put is still unsent."""
+        return self.outbox.bytes <= max_unsent_bytes
 
     def close(self) -> None:
         """Nothing more comes in or goes out: let go of what waits, and of the reader that asks this session."""

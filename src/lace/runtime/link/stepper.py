@@ -2,9 +2,9 @@
 out as jobs (050, 060).
 
 Rule: `step` never waits. It carries out requests in their order for as long as the host answers without waiting, and
-returns jobs for the rest. Whoever runs the link does the jobs, wherever it likes, and gives each its result back: in
-threads (`drive`), or one after the other in its own thread (`synchronous`). There is no other way from a session to a
-host.
+returns jobs for the rest. Whoever runs the link does the jobs and gives each its result back: in threads (`drive`), one
+after the other in its own thread (`synchronous`), or for two machines in turn (`local`). There is no other way from a
+session to a host.
 
 What waits here, each with a bound: `requests` of the session, records gathered into a batch, `batches` that are being
 judged and committed, and one service that lists or loads as fast as the peer takes it.
@@ -17,16 +17,19 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from lace.errors import LaceError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
+from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.events import Advertising, EpochBegan, Event, FixedPoint
 from lace.interlace.host import NOT_NOW, Arrived, Call, Cancelled, Host, NotNow, at_hand, limit_of, perform, store
+from lace.interlace.machine import InterlaceMachine
+from lace.interlace.setup.terms import Terms
 from lace.limits import SECOND_NS
 from lace.runtime.link.account import LinkAccount
-from lace.runtime.link.session import CheckResource, ReceivedRecords, Request, Session, checked
+from lace.runtime.link.session import CheckedResource, CheckResource, ReceivedRecords, Request, checked
 from lace.runtime.node.bounds import DriveLimits, Fitting
 from lace.values import dataclass
 
@@ -37,6 +40,7 @@ class JobPlace(Enum):
     THREAD = "reads or writes the store"
     EVALUATION = "may wait for its turn to evaluate, and take long"
     HASHING = "hashes the roots of a whole set, which everybody's short questions should not wait behind"
+    COMMIT = "writes the store; one at a time"
     JUDGE = "may wait for worker processes"
 
 
@@ -59,12 +63,28 @@ def _place_of(request: asked.HostEffect) -> JobPlace:
             return JobPlace.THREAD
 
 
+class SteppedSession(Protocol):
+    """What a stepper needs of a session: over bytes, or with its peer in this process."""
+
+    machine: InterlaceMachine
+    terms: Terms
+
+    @property
+    def next_timer(self) -> int | None: ...
+    def requests(self) -> list[Request]: ...
+    def answer(self, answer: given.LocalInput, now_ns: int) -> None: ...
+    def resource_checked(self, checked: CheckedResource, now_ns: int) -> None: ...
+    def put_listing(self, advertisements: Sequence[Advertisement], source: str) -> None: ...
+    def put_records(self, records: Sequence[tuple[str, bytes]]) -> None: ...
+    def takes_more(self, max_unsent_bytes: int) -> bool: ...
+
+
 class LinkStepper:
     """A session, its host, and what is under way between the two."""
 
     def __init__(
         self,
-        session: Session,
+        session: SteppedSession,
         host: Host[Any],
         limits: DriveLimits | None = None,
         *,
@@ -96,7 +116,7 @@ class LinkStepper:
     @property
     def is_drained(self) -> bool:
         """Whether little of what was put is still unsent."""
-        return self.session.outbox.bytes <= self._limits.max_unsent_bytes
+        return self.session.takes_more(self._limits.max_unsent_bytes)
 
     # --- moving ------------------------------------------------------------------------------------------------
 
@@ -330,7 +350,7 @@ class _Service:
             session.put_listing(batch, self._request.source)
             self._named += self._request.names(batch)
         elif self._fitting is not None:
-            session.put_records([stored for _, stored in self._fitting.take_all(batch)])
+            session.put_records(self._fitting.take_all(batch))
 
     @property
     def _answer(self) -> given.LocalInput:
@@ -376,7 +396,7 @@ class LinkIntake:
         self._gathered += received.records
         self._size += received.size
         self.closes_at_ns = now_ns + int(self._limits.linger_s * SECOND_NS)
-        if self._size >= self._limits.max_batch_bytes:
+        if self._size >= self._limits.max_batch_bytes or len(self._gathered) >= self._limits.max_batch_records:
             self.close_batch()
 
     def close_batch(self) -> None:
@@ -398,7 +418,7 @@ class LinkIntake:
             work: Callable[[Call], Any] = partial(store, link.host, head.judged)
         else:
             work = partial(judge_and_store, link.host, head.records)
-        yield LinkJob(JobPlace.THREAD, work, partial(self._committed, link))
+        yield LinkJob(JobPlace.COMMIT, work, partial(self._committed, link))
 
     def _committed(self, link: LinkStepper, answers: Sequence[given.LocalInput], now_ns: int) -> None:
         self._is_committing = False

@@ -7,17 +7,19 @@ between them is values instead of bytes. Neither side sees the other's store (05
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from typing import Self
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
 
-from lace.errors import LaceError, RemoteProtocolError
-from lace.intake.received import JudgedBatch
+from lace.errors import RemoteProtocolError
 from lace.interlace import effects as asked
 from lace.interlace import inputs as given
-from lace.interlace.events import Event, FixedPoint
-from lace.interlace.host import NOT_NOW, Arrived, Call, limit_of, perform, store
+from lace.interlace.claims.advertisement import Advertisement
+from lace.interlace.events import Event
+from lace.interlace.host import Call
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
@@ -27,16 +29,24 @@ from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.host.host import HostBounds, LocalHost
 from lace.runtime.host.quotas import GateRules, QuotaGate, wants_lengths
 from lace.runtime.host.receipts import publish_receipts
+from lace.runtime.link.session import CheckedResource, ReceivedRecords, Request
+from lace.runtime.link.stepper import JobPlace, LinkJob, LinkStepper
 from lace.runtime.local.fixedpoint import LastFixedPoint
 from lace.runtime.local.party import Party
 from lace.runtime.local.preview import PreviewHost
-from lace.runtime.node.bounds import Fitting
+from lace.runtime.node.bounds import DriveLimits
 from lace.runtime.node.workers import Workers
 from lace.workers.collector import seldom_collecting
 
 OnEvent = Callable[[int, Event], None]
 _MAX_HANDED_OVER = 2  # batches that may wait at the receiver: it works while the next is loaded, and no more are held
 _LIMITS = IngestLimits()
+_DRIVE = DriveLimits(
+    max_batch_bytes=_LIMITS.max_chunk_bytes,
+    max_batch_records=_LIMITS.max_chunk_records,
+    linger_s=3600.0,  # a batch is closed when nothing else moves
+    service_ns=1 << 62,
+)
 _BOUNDS = HostBounds(load_bytes=_LIMITS.max_chunk_bytes, load_records=_LIMITS.max_chunk_records)
 
 
@@ -51,32 +61,144 @@ class ExchangeAborted(RemoteProtocolError):
         self.results = results
 
 
-class _Side:
-    """One machine with its host, what waits for it, and what it takes in."""
+class _Mailbox:
+    """What travels to one side: values, and the bytes of records by their names."""
 
-    def __init__(self, index: int, party: Party, peer: Party, *, is_direct: bool, workers: Workers) -> None:
-        self.index = index
-        self.party = party
-        proven = party.here is not None and peer.here is not None
-        self.machine = InterlaceMachine(
-            MachineConfig(
-                index=index,
-                terms=party.terms,
-                link=Link(here=party.here, peer=peer.here, signs_hello=proven, peer_signs_hello=proven),
-                cursor_key=party.cursor_key,
-                refusals=True,
-                wants_lengths=wants_lengths(party.store, _rules(party)),
-                is_direct=is_direct,
-            )
-        )
-        self.host = _host(party, workers)
-        self.inbox: deque[given.PeerInput] = deque()
-        self.answers: deque[given.LocalInput] = deque()
-        self.arrived: dict[str, bytes] = {}
-        self.intake: _Intake | None = None
-        self.service: Iterator[bool] | None = None
+    def __init__(self) -> None:
+        self.inputs: deque[given.PeerInput] = deque()
+        self.records: dict[str, bytes] = {}
+        self.is_closed = False  # nobody reads it any more
+
+    def put(self, item: given.PeerInput) -> None:
+        if not self.is_closed:
+            self.inputs.append(item)
+
+
+class DirectSession:
+    """A machine whose peer is in this process: values travel where a session over bytes writes and reads them."""
+
+    def __init__(self, config: MachineConfig, host: LocalHost, mailbox: _Mailbox, peer: _Mailbox) -> None:
+        self.machine = InterlaceMachine(config)
+        self.terms = config.terms
         self.finished: InterlaceResult | None = None
         self.aborted: asked.Abort | None = None
+        self._host = host
+        self._mailbox = mailbox
+        self._peer = peer
+        self._requests: list[Request] = []
+
+    @property
+    def next_timer(self) -> int | None:
+        """When to tell the machine that a time has come."""
+        return self.machine.next_timer
+
+    def requests(self) -> list[Request]:
+        """What is to be done now, in order."""
+        waiting, self._requests = self._requests, []
+        return waiting
+
+    def start(self, now_ns: int) -> None:
+        """Begin."""
+        self._carry_out(self.machine.start(now_ns))
+
+    def answer(self, answer: given.LocalInput, now_ns: int) -> None:
+        """The answer to a request, or news of our own side."""
+        self._carry_out(self.machine.receive(answer, now_ns))
+
+    def read(self, now_ns: int) -> bool:
+        """Take one thing that the peer said; False if there is none, or its time has not come."""
+        waiting = self._mailbox.inputs
+        if not waiting or self.machine.is_closed or not self.machine.wants_peer_input:
+            return False
+        self._carry_out(self.machine.receive(waiting.popleft(), now_ns))
+        return True
+
+    def put_listing(self, advertisements: Sequence[Advertisement], source: str) -> None:
+        """Hand over advertisements of a listing."""
+        self._peer.put(given.AdvertisementsReceived(advertisements))
+
+    def put_records(self, records: Sequence[tuple[str, bytes]]) -> None:
+        """Hand over records."""
+        if records and not self._peer.is_closed:
+            self._peer.records.update(records)
+            self._peer.put(given.RecordsReceived([(record, len(data)) for record, data in records]))
+
+    def takes_more(self, max_unsent_bytes: int) -> bool:
+        """Whether the peer has little to read: few records are in memory (050-ENG-03)."""
+        return len(self._peer.inputs) < _MAX_HANDED_OVER
+
+    def resource_checked(self, checked: CheckedResource, now_ns: int) -> None:
+        """Modules travel as they are."""
+        raise AssertionError("nothing was asked to be checked")
+
+    def _carry_out(self, effects: Iterable[asked.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case asked.SendFacts(facts):
+                    self._peer.put(given.FactsReceived(facts))
+                case asked.SendResource(identifier, kind, text):
+                    self._peer.put(given.ResourceReceived(identifier, kind, text))
+                case asked.EndBlock():
+                    self._peer.put(given.BlockEnded())
+                case asked.SendChanges():  # has no answer, and what follows it in its block must not overtake it
+                    self._peer.put(self._host.differences(effect, Call()))
+                case asked.StoreRecords(hashes):
+                    records = [(record, self._mailbox.records.pop(record)) for record in hashes]
+                    self._requests.append(ReceivedRecords(records, sum([len(data) for _, data in records])))
+                case asked.Finish(result):
+                    self.finished = result
+                    self._end()
+                case asked.Abort():
+                    self.aborted = effect
+                    self._end()
+                case _:
+                    self._requests.append(effect)
+
+    def _end(self) -> None:
+        self._mailbox.is_closed = True
+        self._mailbox.inputs.clear()
+        self._peer.put(given.StreamEnded())
+
+
+class _Side:
+    """One machine with its host, and the jobs of its link that are under way."""
+
+    def __init__(
+        self,
+        index: int,
+        party: Party,
+        peer: Party,
+        mailboxes: Sequence[_Mailbox],
+        *,
+        is_direct: bool,
+        workers: Workers,
+        on_event: Callable[[Event], None] | None,
+    ) -> None:
+        self.index = index
+        proven = party.here is not None and peer.here is not None
+        config = MachineConfig(
+            index=index,
+            terms=party.terms,
+            link=Link(here=party.here, peer=peer.here, signs_hello=proven, peer_signs_hello=proven),
+            cursor_key=party.cursor_key,
+            refusals=True,
+            wants_lengths=wants_lengths(party.store, _rules(party)),
+            is_direct=is_direct,
+        )
+        self.host = _host(party, workers)
+        self.session = DirectSession(config, self.host, mailboxes[index], mailboxes[1 - index])
+        # One that judges beside those that wait; a commit is always a job of its own.
+        limits = replace(_DRIVE, verify_slices=workers.count + 2)
+        self.stepper = LinkStepper(self.session, self.host, limits, on_event=on_event)
+        self.under_way: list[tuple[LinkJob, Future[Any]]] = []
+
+    @property
+    def machine(self) -> InterlaceMachine:
+        return self.session.machine
+
+    @property
+    def aborted(self) -> asked.Abort | None:
+        return self.session.aborted
 
     @property
     def is_over(self) -> bool:
@@ -110,16 +232,20 @@ class LocalExchange:
         on_event: OnEvent | None = None,
     ) -> None:
         self._workers = Workers()
-        self.sides = (
-            _Side(0, first, second, is_direct=is_direct, workers=self._workers),
-            _Side(1, second, first, is_direct=is_direct, workers=self._workers),
-        )
+        mailboxes, parties = (_Mailbox(), _Mailbox()), (first, second)
+
+        def side(index: int) -> _Side:
+            tell = partial(on_event, index) if on_event is not None else None
+            pair = parties[index], parties[1 - index], mailboxes
+            return _Side(index, *pair, is_direct=is_direct, workers=self._workers, on_event=tell)
+
+        self.sides = (side(0), side(1))
         self._clock = clock or SystemClock()
-        self._on_event = on_event
         self._start_tai_ns = self._clock.tai().to_ns()
         self._start_ns = self._clock.monotonic_ns()
         self._resources = ExitStack()
         self._resources.callback(self._workers.close)
+        self._pools: dict[tuple[int, JobPlace], ThreadPoolExecutor] = {}
 
     @property
     def now_ns(self) -> int:
@@ -139,7 +265,7 @@ class LocalExchange:
     def start(self) -> None:
         """Both sides begin."""
         for side in self.sides:
-            self._carry_out(side, side.machine.start(self.now_ns))
+            side.session.start(self.now_ns)
 
     def run(self) -> None:
         """Move until nothing moves any more: the end, or the rest of an open exchange."""
@@ -150,158 +276,59 @@ class LocalExchange:
         moved = [self._step(side) for side in self.sides]
         return any(moved)
 
+    def _step(self, side: _Side) -> bool:
+        """A step of the link, which gives the machine what our own side answered, and one thing of the peer."""
+        if side.is_over:
+            side.stepper.end()
+        side.stepper.collect()
+        moved = side.stepper.can_step
+        self._do(side, side.stepper.step(self.now_ns))
+        return any((moved, self._take_results(side), side.session.read(self.now_ns)))
+
+    def _do(self, side: _Side, jobs: Iterable[LinkJob]) -> None:
+        """What judges and commits goes to threads; the rest is done here."""
+        for job in jobs:
+            if job.place in (JobPlace.JUDGE, JobPlace.COMMIT):
+                side.under_way.append((job, self._pool(side, job.place).submit(job.work, Call())))
+            else:
+                job.done(job.work(Call()), self.now_ns)
+
+    def _take_results(self, side: _Side) -> bool:
+        done = [(job, future) for job, future in side.under_way if future.done()]
+        side.under_way = [waiting for waiting in side.under_way if waiting not in done]
+        for job, future in done:
+            job.done(future.result(), self.now_ns)
+            self._do(side, side.stepper.jobs())
+        return bool(done)
+
     def _flush(self) -> bool:
         """Nothing moves: what was received is judged and stored to the last record."""
         for side in self.sides:
-            if side.intake is not None:
-                side.answers.extend(side.intake.flush())
-        return any(side.answers and not side.is_over for side in self.sides)
+            side.stepper.flush()
+            self._do(side, side.stepper.jobs())
+        futures = [future for side in self.sides for _, future in side.under_way]
+        wait(futures, return_when=FIRST_COMPLETED)
+        return bool(futures)
 
     def tell(self, index: int, news: given.LocalInput) -> None:
         """News for one side."""
         side = self.sides[index]
         if not side.is_over:
-            self._carry_out(side, side.machine.receive(news, self.now_ns))
+            side.session.answer(news, self.now_ns)
 
     def results(self) -> tuple[InterlaceResult, InterlaceResult]:
         """What both sides have to report."""
-        first, second = (side.finished or side.machine.result() for side in self.sides)
+        first, second = (side.session.finished or side.machine.result() for side in self.sides)
         return first, second
 
-    def _step(self, side: _Side) -> bool:
-        if side.is_over:
-            return False
-        peer = self.sides[1 - side.index]
-        # What our own side answered comes first: the machine takes nothing from its peer while a question is open.
-        if side.answers:
-            self._carry_out(side, side.machine.receive(side.answers.popleft(), self.now_ns))
-        elif side.inbox and side.machine.wants_peer_input:
-            self._carry_out(side, side.machine.receive(side.inbox.popleft(), self.now_ns))
-        elif side.service is not None and (len(peer.inbox) < _MAX_HANDED_OVER or peer.is_over):
-            side.service = side.service if next(side.service, False) else None
-        else:
-            return False
-        return True
-
-    def _carry_out(self, side: _Side, effects: Iterable[asked.Effect]) -> None:
-        for effect in effects:
-            self._carry_out_one(side, effect)
-
-    def _carry_out_one(self, side: _Side, effect: asked.Effect) -> None:
-        peer = self.sides[1 - side.index]
-        match effect:
-            case asked.SendFacts(facts):
-                peer.inbox.append(given.FactsReceived(facts))
-            case asked.SendListing():
-                side.service = self._list(side, peer, effect)
-            case asked.SendChanges():
-                peer.inbox.append(side.host.differences(effect, Call()))
-            case asked.SendResource(identifier, kind, text):
-                peer.inbox.append(given.ResourceReceived(identifier, kind, text))
-            case asked.EndBlock():
-                peer.inbox.append(given.BlockEnded())
-            case asked.SendRecords():
-                side.service = self._serve(side, peer, effect)
-            case asked.StoreRecords(hashes):
-                records = [(record, side.arrived.pop(record)) for record in hashes]
-                side.answers.extend(self._intake(side).add(records))
-            case asked.Report(event):
-                if self._on_event is not None:
-                    self._on_event(side.index, event)
-                if isinstance(event, FixedPoint) and side.party.terms.is_open:  # the next change is likely a small one
-                    side.host.rest(Call())
-            case asked.Finish(result):
-                side.finished = result
-                peer.inbox.append(given.StreamEnded())
-            case asked.Abort():
-                side.aborted = effect
-                peer.inbox.append(given.StreamEnded())
-            case _:
-                answer = perform(side.host, effect, Call())
-                if answer is not None and answer is not NOT_NOW:
-                    side.answers.append(answer)
-
-    # --- records -----------------------------------------------------------------------------------------------
-
-    def _list(self, side: _Side, peer: _Side, effect: asked.SendListing) -> Iterator[bool]:
-        """A listing as on a wire, a batch at a step."""
-        try:
-            for batch in side.host.list(effect, Call()):
-                peer.inbox.append(given.AdvertisementsReceived(batch))
-                yield True
-        except LaceError as error:
-            side.answers.append(given.LocalFailed(str(error), limit_of(error)))
-            return
-        side.answers.append(given.ListingSent())
-
-    def _serve(self, side: _Side, peer: _Side, effect: asked.SendRecords) -> Iterator[bool]:
-        """Load and hand over, a batch at a step, so that few records are in memory (050-ENG-03)."""
-        service = Fitting(effect)
-        try:
-            for batch in side.host.load(effect, Call()):
-                if peer.is_over:
-                    return
-                self._hand_over(peer, service.take_all(batch))
-                if service.is_full:
-                    break
-                yield True
-        except LaceError as error:
-            side.answers.append(given.LocalFailed(str(error), limit_of(error)))
-            return
-        side.answers.append(given.RecordsSent(service.sent, service.missing))
-
-    @staticmethod
-    def _hand_over(peer: _Side, batch: Sequence[tuple[str, bytes]]) -> None:
-        if batch:
-            peer.arrived.update(batch)
-            peer.inbox.append(given.RecordsReceived([(record, len(data)) for record, data in batch]))
-
-    def _intake(self, side: _Side) -> _Intake:
-        if side.intake is None:
-            judges = ThreadPoolExecutor(self._workers.count + 1, thread_name_prefix="lace-judge")
-            committer = ThreadPoolExecutor(1, thread_name_prefix="lace-commit")
-            for threads in (judges, committer):
-                self._resources.enter_context(threads)
-            side.intake = _Intake(side.host, judges, committer, max_waiting=self._workers.count + 2)
-        return side.intake
-
-
-class _Intake:
-    """What one side takes in: batches are judged side by side and committed in order."""
-
-    def __init__(self, host: LocalHost, judges: Executor, committer: Executor, *, max_waiting: int) -> None:
-        self._host = host
-        self._judges = judges
-        self._committer = committer  # one thread: the order stays, and while it waits for a disk the sender reads on
-        self._max_waiting = max_waiting
-        self._batch: list[Arrived] = []
-        self._batch_bytes = 0
-        self._waiting: deque[Future[Sequence[given.LocalInput]]] = deque()
-
-    def add(self, records: Sequence[Arrived]) -> Iterator[given.LocalInput]:
-        """Take records in; answers come as batches are done."""
-        self._batch += records
-        self._batch_bytes += sum([len(data) for _, data in records])
-        if len(self._batch) >= _LIMITS.max_chunk_records or self._batch_bytes >= _LIMITS.max_chunk_bytes:
-            self._pass_on()
-        while len(self._waiting) > self._max_waiting:
-            yield from self._waiting.popleft().result()
-
-    def flush(self) -> Iterator[given.LocalInput]:
-        """Judge and store everything that waits."""
-        self._pass_on()
-        while self._waiting:
-            yield from self._waiting.popleft().result()
-
-    def _pass_on(self) -> None:
-        batch, self._batch, self._batch_bytes = self._batch, [], 0
-        if batch:
-            judging = self._judges.submit(self._host.judge, batch, Call())
-            # Submitted right away: the one committer waits for this batch to be judged, and later ones stand behind it.
-            self._waiting.append(self._committer.submit(self._commit, judging))
-
-    def _commit(self, judging: Future[JudgedBatch]) -> Sequence[given.LocalInput]:
-        return store(self._host, judging.result(), Call())
+    def _pool(self, side: _Side, place: JobPlace) -> ThreadPoolExecutor:
+        """Threads of one side, begun when records come: one to commit, which keeps the order, the others to judge."""
+        key = side.index, place
+        if key not in self._pools:
+            count = 1 if place is JobPlace.COMMIT else self._workers.count + 1
+            threads = ThreadPoolExecutor(count, thread_name_prefix=f"lace-{place.name.lower()}")
+            self._pools[key] = self._resources.enter_context(threads)
+        return self._pools[key]
 
 
 def exchange(

@@ -22,6 +22,7 @@ class DriveLimits:
 
     max_waiting_bytes: int = 24 * MIB  # received and not yet taken by a phase, or not yet stored
     max_batch_bytes: int = 5 * MIB  # of one commit
+    max_batch_records: int = 100_000
     linger_s: float = 0.05  # how long a smaller batch waits for more of the records that were asked for
     max_unsent_bytes: int = MIB  # of listings and records; no more is read from the store while more is unsent
     service_ns: int = 15_000_000_000  # how long one transfer phase may take us to write; the rest is deferred

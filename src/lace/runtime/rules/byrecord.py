@@ -1,11 +1,11 @@
 """A policy whose rules look at one record at a time, over a store that changes (070, shared sets).
 
-Rule: no fact is remembered between two calls. What came is evaluated by itself and what went is gone, which gives the
-answer that an evaluation over the whole store would; `lace.policy.recordwise` says of which rules that is true. A set
-under such rules costs its ids and no derived facts, and what it costs to follow does not grow with the store.
+Rule: no fact is remembered between two calls. New records are evaluated by themselves and removed ones drop out, which
+gives the answer of an evaluation over the whole store; `lace.policy.recordwise` says for which rules that is true. A
+set under such rules costs its ids and no derived facts, and following it does not cost more as the store grows.
 
-A part of content hangs on the manifests above it: these are looked at with it, and when a manifest comes or goes, what
-is stored of its parts is looked at again (`lace.runtime.rules.partlinks`).
+Whether a part of content is selected depends on the manifests above it: they are read with it, and when a manifest
+comes or goes, its stored parts are looked at again (`lace.runtime.rules.partlinks`).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from lace.store.base import Changes, RecordStore, StoreCursor
 from lace.thresholds import RuleThresholds
 from lace.values import dataclass
 
-_HEAD_BYTES = 1_024  # of a Blob, beyond all that stands before its data
+_HEAD_BYTES = 1_024  # of a Blob: more than all that precedes its data
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What became sendable, what may have been and is gone, and the moment of the store that this is of."""
+    """What became sendable, what no longer is (or never was), and the moment of the store this describes."""
 
     came: Sequence[str]
     went: Sequence[str]
@@ -76,7 +76,7 @@ class ByRecord:
         return self._follow_content(changes, went, runtime, call)
 
     def _follow_content(self, changes: Changes, went: list[str], runtime: Collection[Fact], call: Call) -> Moved | None:
-        """The same where a record may be part of content, or content that came or went may have parts here."""
+        """What `follow` gives if a new record may be part of content, or content with parts here came or went."""
         links, added = self._links, {*changes.added_records}
         gone = {target for _, _, _, _, target in changes.removed.query(RECORD_LINK, None, CHUNK_LINK)}
         touched = links.below(added) | links.below(gone) | {RecordHash(part) for part in gone if is_record_hash(part)}

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from lace.datalog.engine import Materialized, evaluate, materialize
-from lace.datalog.language.syntax import Atom, Variable
+from lace.datalog.language.syntax import Atom, Predicate, Variable
 from lace.datalog.meter import Meter
 from lace.datalog.source import ColumnSource, all_facts
 from lace.differences.ids import Ids, ids_of_lines, ids_of_texts
@@ -322,13 +322,13 @@ class StoreEvaluator:
         self._watch.call.charge(rows=meter.rows)
         self._cursor, self._runtime = snapshot.cursor, runtime
         if self._is_shared:
-            whole = ids_of_lines(derived.value_lines(lowered.sendable))
             if self._by_record is None:
                 self._hold(derived)
+                lines = derived.value_lines(lowered.sendable)
             else:  # what was derived is not needed to follow from here
-                derived.close()
                 self._move(FollowingEvent.FOUND)
-            return Delta(whole=whole)
+                lines = _last_lines(derived, lowered.sendable)
+            return Delta(whole=ids_of_lines(lines, derived.count(lowered.sendable)))
         self._hold(derived)
         send, request = self._send, self._request
         self._send, self._request = (dict.fromkeys(derived.values(found)) for found in lowered.goals)
@@ -428,6 +428,12 @@ class StoreEvaluator:
 
 def _count(source: ColumnSource) -> int:
     return sum(source.count(predicate) for predicate in source.predicates())
+
+
+def _last_lines(derived: Materialized, predicate: Predicate) -> Iterator[bytes]:
+    """The values of a predicate. What was derived goes with the last of them: sorting ids takes memory of its own."""
+    yield from derived.value_lines(predicate)
+    derived.close()
 
 
 class _Watch:

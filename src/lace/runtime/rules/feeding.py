@@ -16,7 +16,7 @@ from lace.interlace.claims.advertisement import Advertisement
 from lace.policy.compile import ExchangePlan
 from lace.policy.rewrite import atom_of, body_atoms
 
-_MANY = 8  # taking out this part of a dict costs as much as making it anew
+_MANY = 8  # removing one in so many entries of a dict costs as much as making a new dict
 
 
 class Feeding(Enum):

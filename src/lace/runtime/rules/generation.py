@@ -25,7 +25,7 @@ _MANY = 100_000
 _MOST_RECENT = 1024  # advertisements that are kept for the next link that has to list them
 _MOST_PARTITIONS: int = 64**START_LENGTH
 _FEWEST_COLUMNS = 1024  # advertisements below which columns of them are not worth their while
-_FOLLOWED_SHARE = 4  # a set of which less than this part changed is followed, else made anew
+_FOLLOWED_SHARE = 4  # if less than one in so many changed, the advertisements are changed too, else made again
 
 Advertise = Callable[[Iterable[str]], list[Advertisement]]
 Roots = Mapping[str, Sequence[Partition]]  # of all partitions of a set, by label
@@ -97,7 +97,7 @@ class Generation:
         return sorted(claim for record in records if (claim := self._standard.get(record)) is not None)
 
     def some_at_once(self, records: Sequence[str]) -> list[Advertisement] | None:
-        """The same where they are at hand and nobody is at them."""
+        """What `some` gives, if all of it is at hand and no lock is needed; else None."""
         recent = self._recent  # what is in it stays as it is
         found = [claim for record in records if (claim := recent.get(record)) is not None]
         return sorted(found) if len(found) == len(records) else None
@@ -192,7 +192,7 @@ class Generation:
 
     @property
     def spelled_out(self) -> AdvertisementSet | None:
-        """The same, if somebody had to be told them."""
+        """All advertisements, if they were made for some peer; else None."""
         return self._standard
 
     def listing_bytes(self, source: str) -> int:

@@ -1,4 +1,4 @@
-"""A program over facts that come along, for whoever has no store that another process could open (P36).
+"""A program over facts that come along, for a host without a store that another process could open (P36).
 
 Rule: as in `guests`: rules that a peer wrote are tried here with little fuel, and what needs more goes to a process
 whose memory is limited and that can be killed. One `GuestEngine` answers all questions of one evaluation; what they
@@ -58,7 +58,7 @@ class ProgramAnswer:
 
 
 class ProgramEngine(Protocol):
-    """Whoever answers questions."""
+    """Answers questions."""
 
     def ask(self, question: ProgramQuestion, limits: EngineLimits) -> ProgramAnswer: ...
 

@@ -128,8 +128,8 @@ class GuestEvaluator:
             return None
 
     def turn(self, call: Call, work: Work) -> contextlib.AbstractContextManager[None]:
-        """A turn beside other links. Rules of peers take theirs where they are tried, so that theirs are the only
-        turns that evaluations of our own do not wait for; looking through claims costs the same whoever's rules."""
+        """A turn beside other links. Rules of peers take their turn where they are tried, and our own rules before
+        anything is locked; looking through claims takes one in either case."""
         is_waited_for = work is Work.CLAIMS or (work is Work.EVALUATION) is self.policy.is_ours
         if not is_waited_for:
             return contextlib.nullcontext()

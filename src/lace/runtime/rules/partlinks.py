@@ -71,7 +71,7 @@ class PartLinks:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no manifest."""
+        """Whether the store holds no manifest."""
         return not self._parts
 
     def above(self, records: Iterable[str]) -> set[RecordHash]:

@@ -1,7 +1,7 @@
 """A policy as one value: what an agreed plan means on this side of a link (040, 050).
 
 Rule: a policy never changes. Together with a snapshot of the store, runtime facts and the peer's claims it decides what
-may be sent and requested, and whoever evaluates it, here or in another process, gets the same answer.
+may be sent and requested; an evaluation gives the same answer in this process and in another one.
 """
 
 from __future__ import annotations
