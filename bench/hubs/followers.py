@@ -15,7 +15,6 @@ from lace.differences.ids import Ids
 from lace.differences.idset import set_of
 from lace.iltp.address import TcpAddress
 from lace.interlace import events as ev
-from lace.interlace.claims.advertisement import bare_claims
 from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.host import Call, Payer
 from lace.interlace.runtimefacts import RuntimeFacts
@@ -95,7 +94,7 @@ class _Book(PolicyBook):
         self, policy: LinkPolicy, runtime: RuntimeFacts, make_evaluator: MakeEvaluator
     ) -> tuple[FollowedSet, SharingKey | None]:
         sends, key = super().take(policy, runtime, make_evaluator)
-        base = Generation(1, set_of(self._base), lambda records: bare_claims(sorted(records)), 1024)
+        base = Generation(1, set_of(self._base), lambda records: sends.all_of(list(records)).listing(), 1024)
         return _Overlay(sends, base), key
 
 
