@@ -105,7 +105,7 @@ SCENES: dict[str, list[Scene]] = {
     ],
     "checkout": [
         scene("checkout notes.lace //u//ding out", exits=(0, 1)),
-        scene("checkout notes.lace out", exits=(2,)),
+        scene("checkout notes.lace out", exits=(1,)),
     ],
     "ls": [
         scene("ls notes.lace"),

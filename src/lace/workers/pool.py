@@ -82,11 +82,12 @@ class Worker:
         """Take note of a process that has ended; the system forgets it."""
         self._process.poll()
 
-    @property
     def ended_by(self) -> int:
-        """The signal that ended the process; 0 if it runs, or has ended by itself."""
-        code = self._process.poll()
-        return -code if code is not None and code < 0 else 0
+        """Wait until the process has ended and is reaped; the signal that ended it, 0 if it ended by itself.
+
+        `poll` would not do: while another thread polls too, it does not know of an end that has happened.
+        """
+        return max(0, -self._process.wait())
 
     def kill(self) -> None:
         """End the process from another thread than the one that asks it, which is told WorkerDied."""

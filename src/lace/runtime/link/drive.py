@@ -114,7 +114,7 @@ class Driver:
     async def _run(self) -> Outcome:
         self.session.start(self.now_ns)
         self._after()
-        loops = (self._receive(), self._send())
+        loops = (self._receive, self._send)
         tasks = [asyncio.create_task(self._guarded(loop)) for loop in loops]
         try:
             await self.over.wait()
@@ -183,10 +183,14 @@ class Driver:
         self.host.close()
         self.session.close()
 
-    async def _guarded(self, loop: Coroutine[Any, Any, None]) -> None:
-        """A fault of our own ends this link and no other."""
+    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A fault of our own ends this link and no other.
+
+        What is to be awaited is made here: a task that is cancelled before it began would leave a coroutine that
+        nobody awaited.
+        """
         try:
-            await loop
+            await work()
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - re-raised by `run`, which is waiting for it
@@ -329,7 +333,7 @@ class Driver:
     def _step(self) -> None:
         """Part of a turn: step the link, have its jobs begun, send what came of it."""
         for job in self.link.step(self.now_ns):
-            task = asyncio.create_task(self._guarded(self._do(job)))
+            task = asyncio.create_task(self._guarded(partial(self._do, job)))
             self._jobs.add(task)
             task.add_done_callback(self._jobs.discard)
         self._put()

@@ -101,8 +101,7 @@ class Room:
         except WorkerDied:
             self.is_fresh = True
             if not self.ended_because:
-                self.worker.wait()  # its pipes close a moment before it has ended
-                if (number := self.worker.ended_by) in BY_THE_SYSTEM:
+                if (number := self.worker.ended_by()) in BY_THE_SYSTEM:  # its pipes close a moment before it has ended
                     raise GuestKilled(
                         f"the process of a peer's rules was ended from outside by signal {number}"
                     ) from None
