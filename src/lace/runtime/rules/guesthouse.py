@@ -100,11 +100,9 @@ class Room:
             return self.worker.ask(job)
         except WorkerDied:
             self.is_fresh = True
-            if not self.ended_because:
-                if (number := self.worker.ended_by()) in BY_THE_SYSTEM:  # its pipes close a moment before it has ended
-                    raise GuestKilled(
-                        f"the process of a peer's rules was ended from outside by signal {number}"
-                    ) from None
+            # The pipes of a process close a moment before it has ended, so its end is waited for.
+            if not self.ended_because and (number := self.worker.ended_by()) in BY_THE_SYSTEM:
+                raise GuestKilled(f"the process of a peer's rules was ended from outside by signal {number}") from None
             raise EvaluationStopped(self.ended_because or "the process of a peer's rules ended") from None
 
     def cpu_s(self) -> float:
