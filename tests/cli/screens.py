@@ -114,6 +114,12 @@ SCENES: dict[str, list[Scene]] = {
         scene("ls notes.lace //nowhere"),
         scene("ls empty.lace"),
     ],
+    "retract": [
+        scene("retract notes.lace //u//ding//plain", wraps=True),
+        scene("retract notes.lace //u//ding//missing", exits=(1,)),
+        scene("ls notes.lace --all"),
+    ],
+    "undo": [scene("undo notes.lace //u//ding//plain", exits=(0, 1), wraps=True)],
     "cat": [scene("cat notes.lace {hostile}", wraps=True)],
     "facts": [scene("facts notes.lace {hostile}", wraps=True)],
     "find": [

@@ -139,20 +139,13 @@ def choose_tip(versions: Iterable[V], policy: TipPolicy) -> V | None:
     return next(standing(versions, policy), None)
 
 
-def newest_by_writer(versions: Iterable[V], policy: TipPolicy, within: int = LOOKED_AT) -> list[V]:
-    """The newest version of each writer, of versions that come newest first: the tip, then what is concurrent with it.
+def newest_by_writer(versions: Iterable[V]) -> list[V]:
+    """The newest version of each writer, of versions that stand, newest first: the tip, then what is concurrent.
 
     A writer is a signer; all who did not sign count as one. A record does not say which versions its writer had seen,
-    so versions of several writers count as concurrent. Of the versions that the policy admits the newest `within` are
-    looked at, and the tip wherever it is.
+    so versions of several writers count as concurrent.
     """
     found: dict[str | None, V] = {}
-    withdrawals = Withdrawals[V](policy)
-    for number, version in enumerate(filter(policy.admits, versions)):
-        if number >= within and found:
-            break
-        if withdrawals.meet(version).state is State.STANDS:
-            found.setdefault(version.signer, version)
-        elif withdrawals.all is not None:
-            break
+    for version in versions:
+        found.setdefault(version.signer, version)
     return list(found.values())
