@@ -128,7 +128,7 @@ def print_overview(lace: Lace, rows: Iterable[Row]) -> None:
     coming = iter(rows)
     page = list(islice(coming, PAGE_ROWS))
     told = writer_words(lace)
-    columns = OVERVIEW
+    columns: tuple[str, ...] = OVERVIEW
     if any(row.concurrent for row in page):
         columns = (*columns, ALSO_BY)
     if any(state_words(row, told) for row in page):
