@@ -133,7 +133,7 @@ def test_a_server_that_speaks_is_left_to_spark(scheme: str) -> None:
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9\r\n", b"no", None])
 def test_a_server_that_speaks_of_something_else_is_no_spark(scheme: str, answer: bytes | None) -> None:
     other = ANSWERS["spark" if scheme == "sc" else "sc"]
-    with speaking(other if answer is None else answer) as port, pytest.raises(TransportError, match="is no Spark"):
+    with speaking(other if answer is None else answer) as port, pytest.raises(TransportError, match="is not Spark"):
         require_master(f"{scheme}://127.0.0.1:{port}", seconds=5)
 
 
