@@ -71,7 +71,7 @@ def side_argument(*, required: bool = True) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         master = spark_options("With an archive: Spark master, as in `lace archive`.")
-        return click.argument("path", type=LaceOrArchive(), required=required)(master(function))
+        return click.argument("path", type=LaceOrArchive(), required=required, is_eager=True)(master(function))
 
     return decorate
 
