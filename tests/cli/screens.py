@@ -111,13 +111,13 @@ SCENES: dict[str, list[Scene]] = {
         scene("ls notes.lace"),
         scene("ls notes.lace --columns Title,Content-Type"),
         scene("ls notes.lace --json", wraps=True),
+        scene("ls notes.lace --all"),
         scene("ls notes.lace //nowhere"),
         scene("ls empty.lace"),
     ],
     "retract": [
         scene("retract notes.lace //u//ding//plain", wraps=True),
         scene("retract notes.lace //u//ding//missing", exits=(1,)),
-        scene("ls notes.lace --all"),
     ],
     "undo": [scene("undo notes.lace //u//ding//plain", exits=(0, 1), wraps=True)],
     "cat": [scene("cat notes.lace {hostile}", wraps=True)],
@@ -173,6 +173,11 @@ SCENES: dict[str, list[Scene]] = {
     ],
     "store": [scene("store notes.lace {plain} --to unix:{socket}", exits=(0, 1, 8))],
     "tap": [scene("tap trace.jsonl"), scene("tap trace.jsonl --facts", exits=(0, 2))],
+    "remote": [
+        scene("remote add notes.lace server unix:{socket} --key me"),
+        scene("remote list notes.lace"),
+        scene("remote rm notes.lace sever", exits=(1,)),
+    ],
     "cert": [scene("cert localhost --cert c.pem --cert-key k.pem", wraps=True)],
     "check": [
         scene("check rules/select.lace", exits=(1,)),

@@ -19,7 +19,7 @@ from lace.notation.tai import TAI
 from lace.policy.select import select_word
 from lace.porcelain.exchange import interlace
 from lace.records.keys import SigningKey
-from lace.records.tip import State, TipPolicy, judged, newest_first
+from lace.records.tip import TipPolicy, VersionState, judged, newest_first
 from tries import tries
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "retraction.json").read_text(encoding="utf-8"))
@@ -138,7 +138,9 @@ def test_what_stands_is_what_the_definition_says(steps: list[tuple[str, int, int
 
         expected = {entry.hash for entry in entries if not entry.withdraws and counts(entry)}
         shuffled = random.Random(seed).sample(entries, len(entries))
-        found = {one.version.hash for one in judged(newest_first(shuffled), TipPolicy()) if one.state is State.STANDS}
+        found = {
+            one.version.hash for one in judged(newest_first(shuffled), TipPolicy()) if one.state is VersionState.STANDS
+        }
         assert found == expected
         tip = max(expected, key=lambda record: order[record], default=None)
         assert [row.hash for row in lace.list(tips=True)] == ([tip] if tip else [])

@@ -31,7 +31,7 @@ from lace.inspector.widgets import (
 )
 from lace.porcelain.tips import Tip, writer_of
 from lace.records.model import ValidRecord
-from lace.records.tip import Judged, State, Withdrawals
+from lace.records.tip import JudgedVersion, VersionState, Withdrawals
 from lace.store.base import Entry
 
 HERE = "Browse"
@@ -83,12 +83,12 @@ def show_history(
     )
 
 
-def _withdrawn(found: Judged[Entry]) -> Markup | None:
+def _withdrawn(found: JudgedVersion[Entry]) -> Markup | None:
     """A badge for a version that is withdrawn, or that withdraws others."""
     if found.by is not None:
         said = f"by {writer_of(found.by)}, {utc(found.by.tai)} UTC"
         return tag("span", "withdrawn", class_="badge warn", title=said)
-    if found.state is State.RETRACTS:
+    if found.state is VersionState.RETRACTS:
         return tag("span", "withdraws", class_="badge warn", title="It withdraws versions and has nothing to read.")
     return None
 

@@ -57,7 +57,7 @@ from lace.records.coordinate import (
 from lace.records.keys import SigningKey
 from lace.records.manifest import content_length
 from lace.records.model import ValidRecord
-from lace.records.tip import Judged, TipPolicy, judged
+from lace.records.tip import JudgedVersion, TipPolicy, judged
 from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.identity.keyring import KeyRing
@@ -302,11 +302,7 @@ class Lace(PutVerbs, Closing):
             raise self._no_tip(coordinate)
         return tip
 
-    def now(self) -> TAI:
-        """The time that this lace takes records and tips to be at."""
-        return self._clock.tai()
-
-    def history(self, target: str | Coordinate) -> Iterator[Judged[Entry]]:
+    def history(self, target: str | Coordinate) -> Iterator[JudgedVersion[Entry]]:
         """The versions of a coordinate, newest first, each with what it counts for and what withdraws it."""
         coordinate = parse_coordinate(target) if isinstance(target, str) else target
         choice = coordinate.version
@@ -326,13 +322,18 @@ class Lace(PutVerbs, Closing):
         """
         from lace.porcelain.retracting import retract
 
-        return retract(self, targets, sign=sign, tai=tai)
+        return retract(self, targets, sign, tai or self._later_than)
 
     def undo(self, *targets: str, sign: SigningKey | str | None = None, tai: str | None = None) -> Sequence[RecordHash]:
         """Take back the newest retraction of each coordinate, or retractions by their hashes; all or none."""
         from lace.porcelain.retracting import undo
 
-        return undo(self, targets, sign=sign, tai=tai)
+        return undo(self, targets, sign, tai or self._later_than)
+
+    def _later_than(self, version: Entry | None) -> str:
+        """Now, or just after a version that is dated ahead of now."""
+        now = self._clock.tai()
+        return now if version is None else max(now, TAI(version.tai).plus_ns(1))
 
     def withdrawal(self, target: str | Coordinate) -> Entry | None:
         """The retraction that counts last at a coordinate; None if nothing there is withdrawn."""

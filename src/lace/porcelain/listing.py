@@ -20,7 +20,7 @@ from lace.notation.identifiers import RecordHash
 from lace.porcelain.tips import Tip, Versions, describe_tip
 from lace.records.coordinate import Prefix, parse_prefix
 from lace.records.model import ValidRecord
-from lace.records.tip import LOOKED_AT, Judged, State, TipPolicy, Withdrawals, newest_first
+from lace.records.tip import LOOKED_AT, JudgedVersion, TipPolicy, VersionState, Withdrawals, newest_first
 from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
 
@@ -42,7 +42,7 @@ class Row(Mapping[str, str]):
         default=None, compare=False
     )  # whether it is the tip of its coordinate; None if nobody looked
     concurrent: tuple[Entry, ...] = field(default=(), compare=False)  # of a tip: the newest of each other writer
-    state: State | None = field(default=None, compare=False)  # what it counts for; None if nobody looked
+    state: VersionState | None = field(default=None, compare=False)  # what it counts for; None if nobody looked
     withdrawn_by: Entry | None = field(default=None, compare=False)  # the version that withdraws it
 
     def __getitem__(self, column: str) -> str:
@@ -92,7 +92,9 @@ def entry_rows(
     for found, tip in _judged_with_tips(store, prefix, policy):
         entry = found.version
         is_tip = tip is not None and tip.entry.hash == entry.hash
-        if (tips and not is_tip) or not (withdrawn or is_tip or found.state in (State.STANDS, State.AHEAD)):
+        if (tips and not is_tip) or not (
+            withdrawn or is_tip or found.state in (VersionState.STANDS, VersionState.AHEAD)
+        ):
             continue
         fields = _entry_fields(entry)
         if stored_elsewhere:
@@ -119,7 +121,7 @@ def chosen_entries(store: RecordStore, prefix: Prefix) -> Iterator[Entry]:
 
 def _judged_with_tips(
     store: RecordStore, prefix: Prefix, policy: TipPolicy, held: int = LOOKED_AT
-) -> Iterator[tuple[Judged[Entry], Tip | None]]:
+) -> Iterator[tuple[JudgedVersion[Entry], Tip | None]]:
     """Each version that a prefix chooses, judged, with the tip of its coordinate.
 
     At most `held` versions of a coordinate, and its retractions, are in memory at once.

@@ -11,37 +11,35 @@ from typing import TYPE_CHECKING
 
 from lace.errors import InvalidInput, NotFound
 from lace.notation.identifiers import RecordHash
-from lace.notation.tai import TAI
 from lace.porcelain.tips import who_and_when
 from lace.records.coordinate import Coordinate, is_place, parse_coordinate
 from lace.records.model import Header
 from lace.records.retraction import retract_all, retract_versions
-from lace.records.tip import Judged, State
+from lace.records.tip import JudgedVersion, VersionState
 from lace.store.base import Entry
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
     from lace.records.keys import SigningKey
 
+Version = JudgedVersion[Entry]
+Time = str | Callable[[Entry | None], str]
+"""The time of a record: given, or made from the newest version at its coordinate."""
 Retracting = tuple[Coordinate, tuple[Header, ...]]
 """A record to write: where, and the headers that say what it withdraws."""
 
 
-def retract(
-    lace: Lace, targets: Iterable[str], *, sign: SigningKey | str | None, tai: str | None
-) -> Sequence[RecordHash]:
+def retract(lace: Lace, targets: Iterable[str], sign: SigningKey | str | None, time: Time) -> Sequence[RecordHash]:
     """Withdraw coordinates and single versions; the hashes of the records that say so."""
-    return _write(lace, [_retraction(lace, target) for target in targets], sign, tai)
+    return _write(lace, [_retraction(lace, target) for target in targets], sign, time)
 
 
-def undo(lace: Lace, targets: Iterable[str], *, sign: SigningKey | str | None, tai: str | None) -> Sequence[RecordHash]:
+def undo(lace: Lace, targets: Iterable[str], sign: SigningKey | str | None, time: Time) -> Sequence[RecordHash]:
     """Withdraw retractions; the hashes of the records that say so."""
-    return _write(lace, [_taken_back(lace, target) for target in targets], sign, tai)
+    return _write(lace, [_taken_back(lace, target) for target in targets], sign, time)
 
 
-def _write(
-    lace: Lace, wanted: Sequence[Retracting], sign: SigningKey | str | None, tai: str | None
-) -> Sequence[RecordHash]:
+def _write(lace: Lace, wanted: Sequence[Retracting], sign: SigningKey | str | None, time: Time) -> Sequence[RecordHash]:
     merged: dict[Coordinate, dict[Header, None]] = {}
     for where, headers in wanted:
         merged.setdefault(where, {}).update(dict.fromkeys(headers))
@@ -52,7 +50,7 @@ def _write(
                 group=where.group,
                 app=where.app,
                 name=where.name,
-                tai=tai or _after_all(lace, where),
+                tai=time if isinstance(time, str) else time(_newest(lace, where)),
                 headers=sorted(headers, key=lambda header: header[0]),
                 sign=sign,
             )
@@ -60,11 +58,9 @@ def _write(
         ]
 
 
-def _after_all(lace: Lace, where: Coordinate) -> str:
-    """Now, or later than every version that counts: a retraction withdraws only what is older than itself."""
-    newest = next((found.version for found in lace.history(where) if found.state is not State.AHEAD), None)
-    now = lace.now()
-    return str(now if newest is None else max(now, TAI(newest.tai).plus_ns(1)))
+def _newest(lace: Lace, where: Coordinate) -> Entry | None:
+    """The newest version that counts: a retraction withdraws only what is older than itself."""
+    return next((found.version for found in lace.history(where) if found.state is not VersionState.AHEAD), None)
 
 
 def _retraction(lace: Lace, target: str) -> Retracting:
@@ -80,18 +76,18 @@ def _retraction(lace: Lace, target: str) -> Retracting:
 
 def _taken_back(lace: Lace, target: str) -> Retracting:
     if is_place(target) and (where := parse_coordinate(target)).version is None:
-        found = _first(lace, where, lambda one: one.state is State.RETRACTS)
+        found = _first(lace, where, lambda one: one.state is VersionState.RETRACTS)
         if found is None:
             raise NotFound(f"nothing is withdrawn at {where}, so there is nothing to take back")
         return where, retract_versions([found.version.hash])
     where, found = _version(lace, target)
-    if found.state is not State.RETRACTS:
+    if found.state is not VersionState.RETRACTS:
         message = "this record withdraws nothing" if not found.version.withdraws else "this retraction does not count"
         raise InvalidInput(f"{found.version.hash}: {message}, so there is nothing to take back", rule="undo")
     return where, retract_versions([found.version.hash])
 
 
-def _version(lace: Lace, target: str) -> tuple[Coordinate, Judged[Entry]]:
+def _version(lace: Lace, target: str) -> tuple[Coordinate, Version]:
     """A stored version by its hash, and its coordinate."""
     record = lace.record(target)
     if record.type == "B":
@@ -103,5 +99,7 @@ def _version(lace: Lace, target: str) -> tuple[Coordinate, Judged[Entry]]:
     return where, found
 
 
-def _first(lace: Lace, where: Coordinate, wanted: Callable[[Judged[Entry]], bool]) -> Judged[Entry] | None:
+def _first(
+    lace: Lace, where: Coordinate, wanted: Callable[[JudgedVersion[Entry]], bool]
+) -> JudgedVersion[Entry] | None:
     return next((found for found in lace.history(where) if wanted(found)), None)

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from lace.notation.identifiers import Verifier
 from lace.records.coordinate import VersionChoice
 from lace.records.retraction import ALL
-from lace.records.tip import LOOKED_AT, Judged, State, TipPolicy, judged, newest_by_writer, standing
+from lace.records.tip import LOOKED_AT, JudgedVersion, TipPolicy, VersionState, judged, newest_by_writer, standing
 from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
 
@@ -76,7 +76,7 @@ def describe_tip(
     tip = find_tip(versions, policy, choice)
     if tip is None:
         return None
-    newer: dict[State, list[Entry]] = {state: [] for state in State}
+    newer: dict[VersionState, list[Entry]] = {state: [] for state in VersionState}
     if choice is None or choice.tai is None:
         for found in islice(judged(versions(None), policy), within):
             if found.version.hash == tip.hash:
@@ -84,7 +84,7 @@ def describe_tip(
             if choice is None or _is_chosen(found.version, choice):
                 newer[found.state].append(found.version)
     _, *concurrent = newest_by_writer(chain([tip], _readable(versions, policy, choice, within)))
-    return Tip(tip, tuple(concurrent), tuple(newer[State.AHEAD]), tuple(newer[State.RETRACTS]))
+    return Tip(tip, tuple(concurrent), tuple(newer[VersionState.AHEAD]), tuple(newer[VersionState.RETRACTS]))
 
 
 def withdrawal(versions: Versions, policy: TipPolicy) -> Entry | None:
@@ -92,9 +92,9 @@ def withdrawal(versions: Versions, policy: TipPolicy) -> Entry | None:
     return next((found.version for found in judged(versions(policy.until), policy) if is_retraction(found)), None)
 
 
-def is_retraction(found: Judged[Entry]) -> bool:
+def is_retraction(found: JudgedVersion[Entry]) -> bool:
     """Whether a version withdraws others, and is not withdrawn itself."""
-    return found.state is State.RETRACTS
+    return found.state is VersionState.RETRACTS
 
 
 def withdraws_everything(entry: Entry) -> bool:

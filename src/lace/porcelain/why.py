@@ -43,7 +43,7 @@ from lace.porcelain.lace import Lace
 from lace.records.coordinate import is_place
 from lace.records.model import Header, Plex, Seal, ValidRecord
 from lace.records.retraction import Withdraws, withdrawn_by
-from lace.records.tip import State, TipPolicy, choose_tip, newest_first
+from lace.records.tip import TipPolicy, VersionState, choose_tip, newest_first
 from lace.records.validate import validate
 from lace.values import dataclass
 
@@ -190,10 +190,10 @@ def _as_version(lace: Lace, coordinate: str, wanted: RecordHash) -> tuple[str, s
     tip = None
     for version, state, by in lace.history(coordinate):
         if version.hash != wanted:
-            tip = tip or (version if state is State.STANDS else None)
-        elif state is State.AHEAD:
+            tip = tip or (version if state is VersionState.STANDS else None)
+        elif state is VersionState.AHEAD:
             return f"it is dated too far ahead to be the tip of {coordinate}", ""
-        elif state is State.RETRACTS:
+        elif state is VersionState.RETRACTS:
             return f"it withdraws versions of {coordinate}; an exchange moves it like any record", ""
         elif by is not None:
             return f"{by.hash} withdrew it; an exchange moves it all the same", f"`lace get {wanted}` shows it"

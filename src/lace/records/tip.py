@@ -18,13 +18,18 @@ from lace.values import dataclass
 LOOKED_AT = 1_000  # of the newest versions, how many are searched for further writers
 
 
-class CoordinateVersion(Protocol):
-    """What is known of a record at a coordinate without reading it."""
+class OrderedVersion(Protocol):
+    """What versions of one coordinate are ordered by."""
 
     @property
     def tai(self) -> str: ...
     @property
     def hash(self) -> str: ...
+
+
+class CoordinateVersion(OrderedVersion, Protocol):
+    """What is known of a record at a coordinate without reading it."""
+
     @property
     def signer(self) -> str | None: ...
     @property
@@ -32,6 +37,7 @@ class CoordinateVersion(Protocol):
 
 
 V = TypeVar("V", bound=CoordinateVersion)
+Ordered = TypeVar("Ordered", bound=OrderedVersion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +58,17 @@ class TipPolicy:
         return self.until is None or version.tai <= self.until
 
 
-def tip_order(version: CoordinateVersion) -> tuple[str, str]:
+def tip_order(version: OrderedVersion) -> tuple[str, str]:
     """What versions of one coordinate are ordered by: their time, then their hash (110-VER-09)."""
     return version.tai, version.hash
 
 
-def newest_first(versions: Iterable[V]) -> list[V]:
+def newest_first(versions: Iterable[Ordered]) -> list[Ordered]:
     """The versions of one coordinate as `choose_tip` takes them."""
     return sorted(versions, key=tip_order, reverse=True)
 
 
-class State(StrEnum):
+class VersionState(StrEnum):
     """What a version counts for at its coordinate."""
 
     STANDS = "stands"  # it may be the tip
@@ -71,11 +77,11 @@ class State(StrEnum):
     AHEAD = "ahead"  # the policy does not admit it: it is no tip and withdraws nothing
 
 
-class Judged(NamedTuple, Generic[V]):
+class JudgedVersion(NamedTuple, Generic[V]):
     """A version, what it counts for, and the version that withdraws it."""
 
     version: V
-    state: State
+    state: VersionState
     by: V | None = None
 
 
@@ -99,27 +105,27 @@ class Withdrawals(Generic[V]):
                 found.meet(version)
         return found
 
-    def meet(self, version: V) -> Judged[V]:
+    def meet(self, version: V) -> JudgedVersion[V]:
         """Judge the next older version, and take in what it withdraws."""
         judged = self.judge(version)
-        if judged.state is State.RETRACTS:
+        if judged.state is VersionState.RETRACTS:
             if ALL in version.withdraws:
                 self.all = self.all or version
             for record in version.withdraws:
                 self._single.setdefault(record, version)
         return judged
 
-    def judge(self, version: V) -> Judged[V]:
+    def judge(self, version: V) -> JudgedVersion[V]:
         """What a version counts for, given all newer ones."""
         if not self._policy.admits(version):
-            return Judged(version, State.AHEAD)
+            return JudgedVersion(version, VersionState.AHEAD)
         for by in (self._single.get(version.hash), self.all):
             if by is not None and tip_order(by) > tip_order(version):  # 081-MEAN-02
-                return Judged(version, State.WITHDRAWN, by)
-        return Judged(version, State.RETRACTS if version.withdraws else State.STANDS)
+                return JudgedVersion(version, VersionState.WITHDRAWN, by)
+        return JudgedVersion(version, VersionState.RETRACTS if version.withdraws else VersionState.STANDS)
 
 
-def judged(versions: Iterable[V], policy: TipPolicy) -> Iterator[Judged[V]]:
+def judged(versions: Iterable[V], policy: TipPolicy) -> Iterator[JudgedVersion[V]]:
     """Each of the versions that come newest first, with what it counts for."""
     return map(Withdrawals[V](policy).meet, versions)
 
@@ -128,7 +134,7 @@ def standing(versions: Iterable[V], policy: TipPolicy) -> Iterator[V]:
     """The versions that may be the tip, of versions that come newest first. Nothing else decides that."""
     withdrawals = Withdrawals[V](policy)
     for version in versions:
-        if withdrawals.meet(version).state is State.STANDS:
+        if withdrawals.meet(version).state is VersionState.STANDS:
             yield version
         elif withdrawals.all is not None:  # nothing older can stand
             return
