@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from inspect import iscoroutinefunction
 from pathlib import Path
+from typing import Self
 
-from lace.interlace.result import InterlaceResult
+from lace.errors import NotConverged
+from lace.interlace.result import ExchangeStatus, InterlaceResult
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.compile import agree
 from lace.policy.compose import union
@@ -55,6 +57,17 @@ class Exchanged:
     def is_converged(self) -> bool:
         """Whether both sides hold what both rules select: complete, with nothing refused or held back."""
         return self.first.is_converged and self.second.is_converged
+
+    @property
+    def status(self) -> ExchangeStatus:
+        """How it ended: the worse of what the two sides saw."""
+        return max(self.first.status, self.second.status, key=list(ExchangeStatus).index)
+
+    def raise_for_status(self) -> Self:
+        """NotConverged unless both sides have everything that both rules select; else this value."""
+        if not self.is_converged:
+            raise NotConverged(self.status, self.first.missing or self.second.missing)
+        return self
 
     @property
     def moved(self) -> int:

@@ -115,7 +115,7 @@ def outcome_fields(
     return {
         "fixed_point": result.fixed_point,
         "converged": outcome.is_converged,
-        "ending": outcome.ending,
+        "ending": outcome.status,
         "abort": outcome.abort or None,
         "detail": outcome.detail or None,
         "limit": result.limit_reached or None,

@@ -47,7 +47,7 @@ class Reports:
         self._calls.call("on_event", self.hooks.on_event, info, event)
 
     def ended(self, info: LinkInfo, outcome: Outcome) -> None:
-        how = outcome.abort or ("complete" if outcome.is_complete else outcome.ending)
+        how = outcome.abort or ("complete" if outcome.is_complete else outcome.status)
         self._metrics.add("exchanges_total", label=how)
         self._calls.call("on_end", self.hooks.on_end, info, outcome)
 
