@@ -25,7 +25,7 @@ from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
 from lace.porcelain.lace import Lace
 from lace.porcelain.visibility import NotExposed, held_back
-from lace.records.keys import SigningKey
+from lace.records.keys import Signer
 from lace.runtime.clock import SystemClock
 from lace.runtime.local.follow import LocalFollow
 from lace.runtime.local.local import OnEvent, exchange
@@ -107,7 +107,7 @@ def interlace(
     here: Verifier | None = None,
     there: Verifier | None = None,
     send_gate: bool = True,
-    receipts: SigningKey | None = None,
+    receipts: Signer | None = None,
     on_event: OnEvent | None = None,
 ) -> Exchanged:
     """Exchange records between two laces until neither wants more.
@@ -195,7 +195,7 @@ def _parties(
     *,
     send_gate: bool,
     is_open: bool = False,
-    receipts: SigningKey | None = None,
+    receipts: Signer | None = None,
 ) -> tuple[Party, Party]:
     module = selector(select)
     their_module = module if their_select is None else selector(their_select)
