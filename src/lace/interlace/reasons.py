@@ -34,7 +34,7 @@ class AbortReason(StrEnum):
     LOCAL_FAILURE = "local failure"  # our own store or listing; the peer did nothing wrong
 
 
-class Refusal(StrEnum):
+class ExchangeRefusal(StrEnum):
     """Why a side refuses a whole exchange, as the peer is told (072-REASON-01)."""
 
     POLICY = "policy"
@@ -43,9 +43,9 @@ class Refusal(StrEnum):
 
 
 REFUSAL_TEXTS = {
-    Refusal.POLICY: "its policy has no terms for us",
-    Refusal.TRUST: "it exchanges with peers that it trusts, and our key is not one of theirs",
-    Refusal.FAILED: "it failed to decide about us",
+    ExchangeRefusal.POLICY: "its policy has no terms for us",
+    ExchangeRefusal.TRUST: "it exchanges with peers that it trusts, and our key is not one of theirs",
+    ExchangeRefusal.FAILED: "it failed to decide about us",
 }
 
 

@@ -33,8 +33,42 @@ class LinkState(StrEnum):
     ENDED = "ended"
 
 
-class FollowedLink(LinkListener):
-    """One followed peer. Use it in `async with`, or await it to follow until the task is cancelled."""
+class _Connection(LinkListener):
+    """What the node tells about a followed peer."""
+
+    def __init__(self) -> None:
+        self.info: LinkInfo | None = None
+        self.driver: Driver | None = None
+        self.outcome: Outcome | None = None
+        self.error: TransportError | None = None
+        self.is_left = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_left
+
+    def opened(self, info: LinkInfo, driver: Driver) -> None:
+        self.info, self.driver, self.error = info, driver, None
+
+    def ended(self, outcome: Outcome) -> None:
+        self.driver, self.outcome = None, outcome
+
+    def lost(self, error: TransportError) -> None:
+        self.driver, self.error = None, error
+
+    def has_settled(self, stored: int) -> bool:
+        """Whether neither side wants more, after an evaluation over so many stored records."""
+        if self.driver is None:
+            return False
+        machine = self.driver.session.machine
+        if not machine.is_resting:
+            return False
+        result = machine.result()
+        return result.fixed_point and result.store_mark >= stored
+
+
+class FollowedLink(Coroutine[Any, Any, None]):
+    """One followed peer. Use it in `async with`, or await it or make a task of it to follow until that is cancelled."""
 
     def __init__(
         self,
@@ -44,33 +78,40 @@ class FollowedLink(LinkListener):
         is_running: Callable[[], bool],
     ) -> None:
         self.address = address
-        self.outcome: Outcome | None = None
-        """How the last connection ended; None before one has."""
-        self.error: TransportError | None = None
-        """Why the last attempt to connect failed, if it did."""
+        self._heard = _Connection()
         self._keep = keep
         self._stored_now = stored_now
         self._is_running = is_running
         self._task: asyncio.Task[None] | None = None
-        self._driver: Driver | None = None
-        self._info: LinkInfo | None = None
         self._failure: BaseException | None = None
-        self._is_leaving = False
+        self._coroutine: Coroutine[Any, Any, None] | None = None
 
     # --- for the application -----------------------------------------------------------------------------------
 
     @property
     def peer(self) -> Verifier | None:
         """The key that the peer proved, on the connection of now or the last one."""
-        return None if self._info is None else self._info.peer
+        info = self._heard.info
+        return None if info is None else info.peer
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the last connection ended; None before one has."""
+        return self._heard.outcome
+
+    @property
+    def error(self) -> TransportError | None:
+        """Why the last attempt to connect failed, if it did."""
+        return self._heard.error
 
     @property
     def state(self) -> LinkState:
         """How it stands now."""
         if self._task is None or self._task.done() or not self._is_running():
             return LinkState.ENDED
-        if self._driver is not None:
-            return LinkState.SETTLED if self._driver.session.machine.is_resting else LinkState.EXCHANGING
+        driver = self._heard.driver
+        if driver is not None:
+            return LinkState.SETTLED if driver.session.machine.is_resting else LinkState.EXCHANGING
         return LinkState.DIALLING if self.outcome is None and self.error is None else LinkState.WAITING
 
     async def settled(self) -> None:
@@ -80,19 +121,20 @@ class FollowedLink(LinkListener):
         NotConverged if the peer refuses the exchange, LocalProtocolError if nothing follows it any more.
         """
         stored = self._stored_now()
-        while not self._has_settled(stored):
+        while not self._heard.has_settled(stored):
             if self._failure is not None:
                 raise self._failure
             if self.state is LinkState.ENDED:
                 raise LocalProtocolError(f"{self.address} is not followed any more, so it cannot settle")
-            if self._driver is None and self.outcome is not None and self.outcome.status is ExchangeStatus.REFUSED:
-                self.outcome.raise_for_status()
+            outcome = self.outcome if self._heard.driver is None else None
+            if outcome is not None and outcome.status is ExchangeStatus.REFUSED:
+                outcome.raise_for_status()
             await asyncio.sleep(LOOK_S)
 
     async def aclose(self) -> None:
         """Follow the peer no longer; what is under way ends at a phase boundary, or is cut after a moment."""
-        self._is_leaving = True
-        task, driver = self._task, self._driver
+        self._heard.is_left = True
+        task, driver = self._task, self._heard.driver
         if task is None or task.done():
             return
         if driver is not None:
@@ -113,31 +155,26 @@ class FollowedLink(LinkListener):
         await self.aclose()
 
     def __await__(self) -> Generator[Any, Any, None]:
-        return self._keep(self).__await__()
+        return self._awaited().__await__()
 
-    # --- for the node ------------------------------------------------------------------------------------------
+    def send(self, value: Any, /) -> Any:
+        return self._awaited().send(value)
 
-    @property
-    def is_over(self) -> bool:
-        return self._is_leaving
+    def throw(self, kind: Any, value: Any = None, trace: Any = None, /) -> Any:
+        return self._awaited().throw(kind if value is None else value)
 
-    def opened(self, info: LinkInfo, driver: Driver) -> None:
-        self._info, self._driver, self.error = info, driver, None
+    def close(self) -> None:
+        if self._coroutine is not None:
+            self._coroutine.close()
 
-    def ended(self, outcome: Outcome) -> None:
-        self._driver, self.outcome = None, outcome
-
-    def lost(self, error: TransportError) -> None:
-        self._driver, self.error = None, error
+    def _awaited(self) -> Coroutine[Any, Any, None]:
+        """What `asyncio.create_task(node.follow(address))` runs."""
+        if self._coroutine is None:
+            self._coroutine = self._keep(self._heard)
+        return self._coroutine
 
     async def _run(self) -> None:
         try:
-            await self._keep(self)
+            await self._keep(self._heard)
         except LaceError as error:
             self._failure = error
-
-    def _has_settled(self, stored: int) -> bool:
-        if self._driver is None:
-            return False
-        machine = self._driver.session.machine
-        return machine.is_resting and machine.result().fixed_point and machine.result().store_mark >= stored

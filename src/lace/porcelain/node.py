@@ -298,7 +298,9 @@ class LinkEvents(AsyncIterator[LinkEvent]):
 def require_known(options: Mapping[str, object]) -> None:
     """TypeError for an option that no node takes: Python itself does not check what comes as `**options`."""
     for name in options.keys() - NodeOptions.__annotations__.keys():
-        raise TypeError(f"there is no option {name!r}; a node takes {', '.join(NodeOptions.__annotations__)}")
+        known = ", ".join(NodeOptions.__annotations__)
+        meant = f"hooks=lace.Hooks({name}=…)" if name in Hooks.__dataclass_fields__ else f"one of {known}"
+        raise TypeError(f"there is no option {name!r}: give {meant}")
 
 
 def _tls_of(

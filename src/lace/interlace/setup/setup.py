@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lace.errors import InvalidInput, excerpt
-from lace.interlace.reasons import REFUSAL_TEXTS, AbortReason, ProtocolAbort, Refusal
+from lace.interlace.reasons import REFUSAL_TEXTS, AbortReason, ExchangeRefusal, ProtocolAbort
 from lace.interlace.vocabulary import EXCHANGE_OPERAND, EXCHANGE_REFUSED
 from lace.notation.fact import Fact
 from lace.notation.identifiers import LacegramId, Verifier
@@ -60,7 +60,7 @@ def _heed_refusal(facts: Sequence[Fact]) -> None:
     words = [values[0] for predicate, values in facts if predicate == EXCHANGE_REFUSED]
     if not words:
         return
-    if len(facts) != 1 or words[0] not in list(Refusal):
+    if len(facts) != 1 or words[0] not in list(ExchangeRefusal):
         detail = f"a refusal is one fact with a known reason, not {len(facts)} with {excerpt(words[0])}"
         raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, detail, "072-FACT-02")
-    raise ProtocolAbort(AbortReason.REFUSED_BY_PEER, REFUSAL_TEXTS[Refusal(words[0])], "072-TELL-03")
+    raise ProtocolAbort(AbortReason.REFUSED_BY_PEER, REFUSAL_TEXTS[ExchangeRefusal(words[0])], "072-TELL-03")

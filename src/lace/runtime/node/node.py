@@ -21,7 +21,7 @@ from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address
 from lace.interlace import inputs as given
 from lace.interlace.host import Call
-from lace.interlace.reasons import AbortReason, Refusal
+from lace.interlace.reasons import AbortReason, ExchangeRefusal
 from lace.interlace.result import InterlaceResult
 from lace.interlace.setup.terms import MachineConfig, Rules, Terms
 from lace.limits import HORIZON_S, SECOND_NS
@@ -239,7 +239,7 @@ class Node:
                 offered = await self._terms_of(terms, stream.proof)
         except Exception as error:  # noqa: BLE001 - of the application: whom it cannot decide about is turned away
             self._reports.failed("policy_for", error)
-            return await self._refused(stream, Refusal.FAILED)
+            return await self._refused(stream, ExchangeRefusal.FAILED)
         return await self._run_link(stream, offered, dialled=dialled, cursor_key="")
 
     # --- rules -------------------------------------------------------------------------------------------------
@@ -354,13 +354,13 @@ class Node:
 
     def _undecided(self, stream: AcceptedStream, error: Exception) -> None:
         self._reports.failed("policy_for", error)
-        self._spawn_refusal(stream, Refusal.FAILED)
+        self._spawn_refusal(stream, ExchangeRefusal.FAILED)
 
     def _admit(self, stream: AcceptedStream, terms: LinkTerms) -> None:
         if terms.offered is None:
-            self._spawn_refusal(stream, Refusal.POLICY)
+            self._spawn_refusal(stream, ExchangeRefusal.POLICY)
         elif not self._is_trusted(stream):
-            self._spawn_refusal(stream, Refusal.TRUST)
+            self._spawn_refusal(stream, ExchangeRefusal.TRUST)
         elif self._owes_much(stream.proof):
             self._refuse(stream, "used more processor time than a peer may")
         elif self._waiting.is_passed_by(stream.proof.peer) and self._takes_place(stream.proof):
@@ -368,13 +368,13 @@ class Node:
         else:
             self._spawn(self._serve_in_turn(stream, terms))
 
-    def _spawn_refusal(self, stream: ByteStream, why: Refusal) -> None:
+    def _spawn_refusal(self, stream: ByteStream, why: ExchangeRefusal) -> None:
         async def tell() -> None:
             await self._refused(stream, why)
 
         self._spawn(tell())
 
-    async def _refused(self, stream: ByteStream, why: Refusal) -> Outcome:
+    async def _refused(self, stream: ByteStream, why: ExchangeRefusal) -> Outcome:
         """Refuse a peer for good, in words that it is told (072)."""
         said = _REFUSALS[why]
         self._reports.refused(stream.proof.address, said)
@@ -493,7 +493,7 @@ class Node:
         proof = stream.proof
         offered = terms.offered if terms.changes == self._rule_changes else await _settled(terms.ask())
         if offered is None:  # the application has none, perhaps only since rules changed while it waited for its place
-            return await self._refused(stream, Refusal.POLICY)
+            return await self._refused(stream, ExchangeRefusal.POLICY)
         self._numbers += 1
         account = self._admission.account(proof)
         info = LinkInfo(self._numbers, str(proof.address), proof.peer, dialled, account)
@@ -648,9 +648,9 @@ class Node:
 
 
 _REFUSALS = {
-    Refusal.POLICY: "not wanted",
-    Refusal.TRUST: "not trusted",
-    Refusal.FAILED: "the application failed to decide",
+    ExchangeRefusal.POLICY: "not wanted",
+    ExchangeRefusal.TRUST: "not trusted",
+    ExchangeRefusal.FAILED: "the application failed to decide",
 }
 
 

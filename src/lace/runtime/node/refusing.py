@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from lace.errors import TransportError
 from lace.iltp.writer import encode_blank, encode_facts, encode_preface
-from lace.interlace.reasons import Refusal
+from lace.interlace.reasons import ExchangeRefusal
 from lace.interlace.vocabulary import EXCHANGE_REFUSED
 from lace.limits import MIB
 from lace.notation.fact import Fact
@@ -35,7 +35,7 @@ class Refusing:
         self._limits = limits
         self._telling = 0
 
-    async def tell(self, stream: ByteStream, why: Refusal) -> None:
+    async def tell(self, stream: ByteStream, why: ExchangeRefusal) -> None:
         """Say why, wait for the peer to hang up, and drop the stream."""
         if self._telling >= self._limits.max_told:
             stream.abort()
@@ -49,7 +49,7 @@ class Refusing:
             self._telling -= 1
             stream.abort()
 
-    async def _tell(self, stream: ByteStream, why: Refusal) -> None:
+    async def _tell(self, stream: ByteStream, why: ExchangeRefusal) -> None:
         await stream.send(refusal(why))
         dropped = 0
         while dropped < self._limits.max_dropped_bytes and (data := await stream.receive()):
@@ -57,6 +57,6 @@ class Refusing:
         await stream.close()
 
 
-def refusal(why: Refusal) -> bytes:
+def refusal(why: ExchangeRefusal) -> bytes:
     """All that a side says which refuses an exchange (072-TELL-01)."""
     return encode_preface() + encode_facts([Fact(EXCHANGE_REFUSED, (why.value,))]) + encode_blank()
