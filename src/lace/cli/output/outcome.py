@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lace.store.base import RecordStore
 
 MOST_REASONS = 10
-_CONNECTION = frozenset(("stream broken in the middle of a phase", "phase timeout", "cut"))
+_CONNECTION = frozenset(("stream broken in the middle of a phase", "phase timeout", "cut", "refused by the peer"))
 _LOCAL = frozenset(("local failure",))
 
 
