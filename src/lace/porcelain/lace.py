@@ -54,7 +54,7 @@ from lace.records.coordinate import (
     parse_coordinate,
     parse_prefix,
 )
-from lace.records.keys import SigningKey
+from lace.records.keys import Signer, SigningKey
 from lace.records.manifest import content_length
 from lace.records.model import ValidRecord
 from lace.records.tip import JudgedVersion, TipPolicy, judged
@@ -312,9 +312,7 @@ class Lace(PutVerbs, Closing):
             if choice is None or choice.admits(found.version.hash, found.version.tai, found.version.signer)
         )
 
-    def retract(
-        self, *targets: str, sign: SigningKey | str | None = None, tai: str | None = None
-    ) -> Sequence[RecordHash]:
+    def retract(self, *targets: str, sign: Signer | str | None = None, tai: str | None = None) -> Sequence[RecordHash]:
         """Withdraw coordinates, or single versions by their hashes, with a record at each coordinate.
 
         The records travel by the rules that carried what they withdraw. Nothing is removed: `history` shows it, and
@@ -324,7 +322,7 @@ class Lace(PutVerbs, Closing):
 
         return retract(self, targets, sign, tai or self._later_than)
 
-    def undo(self, *targets: str, sign: SigningKey | str | None = None, tai: str | None = None) -> Sequence[RecordHash]:
+    def undo(self, *targets: str, sign: Signer | str | None = None, tai: str | None = None) -> Sequence[RecordHash]:
         """Take back the newest retraction of each coordinate, or retractions by their hashes; all or none."""
         from lace.porcelain.retracting import undo
 
@@ -339,6 +337,11 @@ class Lace(PutVerbs, Closing):
         """The retraction that counts last at a coordinate; None if nothing there is withdrawn."""
         coordinate = parse_coordinate(target) if isinstance(target, str) else target
         return withdrawal(self._versions_of(coordinate), self.tip_policy())
+
+    @property
+    def clock(self) -> Clock:
+        """Where this lace takes the time from."""
+        return self._clock
 
     def tip_policy(self) -> TipPolicy:
         """What decides a tip now: only the clock and the horizon, which both sides share."""

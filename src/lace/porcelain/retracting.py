@@ -20,7 +20,7 @@ from lace.store.base import Entry
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
-    from lace.records.keys import SigningKey
+    from lace.records.keys import Signer
 
 Version = JudgedVersion[Entry]
 Time = str | Callable[[Entry | None], str]
@@ -29,17 +29,17 @@ Retracting = tuple[Coordinate, tuple[Header, ...]]
 """A record to write: where, and the headers that say what it withdraws."""
 
 
-def retract(lace: Lace, targets: Iterable[str], sign: SigningKey | str | None, time: Time) -> Sequence[RecordHash]:
+def retract(lace: Lace, targets: Iterable[str], sign: Signer | str | None, time: Time) -> Sequence[RecordHash]:
     """Withdraw coordinates and single versions; the hashes of the records that say so."""
     return _write(lace, [_retraction(lace, target) for target in targets], sign, time)
 
 
-def undo(lace: Lace, targets: Iterable[str], sign: SigningKey | str | None, time: Time) -> Sequence[RecordHash]:
+def undo(lace: Lace, targets: Iterable[str], sign: Signer | str | None, time: Time) -> Sequence[RecordHash]:
     """Withdraw retractions; the hashes of the records that say so."""
     return _write(lace, [_taken_back(lace, target) for target in targets], sign, time)
 
 
-def _write(lace: Lace, wanted: Sequence[Retracting], sign: SigningKey | str | None, time: Time) -> Sequence[RecordHash]:
+def _write(lace: Lace, wanted: Sequence[Retracting], sign: Signer | str | None, time: Time) -> Sequence[RecordHash]:
     merged: dict[Coordinate, dict[Header, None]] = {}
     for where, headers in wanted:
         merged.setdefault(where, {}).update(dict.fromkeys(headers))
