@@ -14,20 +14,22 @@ import numpy as np
 
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes, Mask, Rows, spread
+from lace.datalog.engine.meeting import Partner, meet
 from lace.datalog.engine.rank_counts import Counts, ranked_counts
 from lace.datalog.engine.runs import Run, Selection
-from lace.datalog.engine.sorting import numbered
+from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.verdicts import Verdicts, ordered
 from lace.datalog.language.comparisons import integer_key
 from lace.datalog.language.diagnosis import wide_join_advice
 from lace.datalog.language.syntax import Constant, Predicate, Term, Variable
 from lace.datalog.meter import STEP_ROWS, Meter, plain_predicate
-from lace.datalog.planning.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Version, Without
+from lace.datalog.planning.plan import CountTest, Filter, Join, Meet, Node, Project, Rank, Scan, Unit, Version, Without
 from lace.thresholds import ENGINE_THRESHOLDS
 from lace.values import dataclass
 
 _FAR = 1 << 62  # beyond every count
+_MEETING_WORDS = 8  # a value that is looked at takes a few words, in each of the variables that are sought at once
 _PAIR_WORDS = 4  # a pair of row numbers, as long as the columns are gathered
 
 
@@ -110,7 +112,7 @@ class VectorExecutor:
             if batch is None:
                 return
             if batch.rows:
-                if not isinstance(node, Join):  # which counts before it pairs
+                if not isinstance(node, Join | Meet):  # which count before they pair
                     self._meter.touch(batch.rows)
                 yield batch
 
@@ -123,6 +125,8 @@ class VectorExecutor:
                     yield Bindings(view.rows, {name: view.column(place) for place, name in node.variables})
             case Join():
                 yield from self._join(node)
+            case Meet():
+                yield from self._meet(node)
             case Without():
                 for batch in self._run(node.input):
                     yield batch.where(~self._matched(node.scan, node.on, batch))
@@ -177,12 +181,52 @@ class VectorExecutor:
         for low, high in batches_of(counts, self._batch_rows):
             yield _shift(index.expand([key[low:high] for key in keys]), low)
 
-    def _require_room(self, rows: int, node: Join) -> None:
+    def _require_room(self, rows: int, node: Join | Meet) -> None:
         allowed = self._meter.limits.max_working_rows
         if rows > allowed:
-            detail = f"a join with {plain_predicate(node.scan.predicate)} makes {rows:,} rows or more"
-            advice = wide_join_advice(self._meter.rule)
-            raise self._meter.exceeded("max_working_rows", allowed, detail, advice)
+            if isinstance(node, Meet):
+                detail, shared = f"{node.name} is sought among {rows:,} values or more", (node.name,)
+            else:
+                detail = f"a join with {plain_predicate(node.scan.predicate)} makes {rows:,} rows or more"
+                shared = node.on
+            raise self._meter.exceeded("max_working_rows", allowed, detail, wide_join_advice(self._meter.rule, shared))
+
+    def _meet(self, node: Meet) -> Iterator[Bindings]:
+        looked_at = 0
+
+        def room(values: int) -> None:
+            nonlocal looked_at
+            looked_at += values
+            self._require_room(looked_at, node)
+            self._meter.touch(values)
+
+        views: list[list[Run]] | None = None
+        whole = [_names_every_place(scan) for scan in node.scans]
+        rows_at_once = self._batch_rows // _MEETING_WORDS
+        for batch in self._run(node.input):
+            if views is None:
+                views = [self.views(scan) for scan in node.scans]
+            if not all(views):
+                return
+            atoms = [
+                [
+                    Partner(
+                        view,
+                        (*(place for place, _ in node.known(scan)), _place_of(scan, node.name)),
+                        tuple(batch.columns[name] for _, name in node.known(scan)),
+                    )
+                    for view in runs
+                ]
+                for scan, runs in zip(node.scans, views, strict=True)
+            ]
+            for rows, values in meet(atoms, batch.rows, rows_at_once, batches_of, room, whole):
+                self._meter.require_room(4 * len(rows) * (len(node.keep) + _PAIR_WORDS))
+                if node.name not in node.keep:
+                    rows = sorted_unique(rows)  # a row with many values stays one row
+                    yield Bindings(len(rows), {name: batch.columns[name][rows] for name in node.keep})
+                else:
+                    columns = {name: batch.columns[name][rows] for name in node.keep if name != node.name}
+                    yield Bindings(len(rows), {**columns, node.name: values})
 
     def _matched(self, scan: Scan, on: Sequence[str], batch: Bindings) -> Mask:
         """Which rows have at least one matching fact."""
@@ -243,6 +287,15 @@ class VectorExecutor:
             self._meter.touch(sum(view.rows for view in views))
             self._ranked[rank] = ranked_counts(rank, views, self._verdicts, self._dictionary.size)
         return self._ranked[rank]
+
+
+def _place_of(scan: Scan, name: str) -> int:
+    return next(place for place, other in scan.variables if other == name)
+
+
+def _names_every_place(scan: Scan) -> bool:
+    """Whether what a scan binds tells every row from every other."""
+    return len(scan.variables) + len(scan.constants) + len(scan.equal) == scan.predicate.arity
 
 
 def _positions(scan: Scan, on: Sequence[str]) -> tuple[int, ...]:

@@ -75,6 +75,26 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Meet:
+    """Each input row with every value of one variable that all of the scans have for what the row knows.
+
+    What a scan says of other variables is left out; later nodes read it.
+    """
+
+    input: Node
+    name: str
+    scans: tuple[Scan, ...]  # each binds the variable
+    keep: tuple[str, ...]
+
+    def known(self, scan: Scan) -> tuple[tuple[int, str], ...]:
+        """The other variables that a scan binds: the input has them."""
+        return tuple(pair for pair in scan.variables if pair[1] != self.name)
+
+    def __str__(self) -> str:
+        return f"Meet in {self.name} of {', '.join(map(str, self.scans))}"
+
+
+@dataclass(frozen=True, slots=True)
 class Without:
     """The input rows that no fact of the scan matches (negation)."""
 
@@ -154,7 +174,7 @@ class Project:
         return f"Project {self.predicate.name}({','.join(map(format_term, self.terms))})"
 
 
-Node = Unit | Scan | Join | Without | CountTest | Filter
+Node = Unit | Scan | Join | Meet | Without | CountTest | Filter
 AnyNode = Node | Project
 
 
