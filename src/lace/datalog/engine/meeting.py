@@ -9,8 +9,8 @@ as long). The planner chooses it for bodies that go round in a circle (`lace.dat
 `EngineThresholds.meeting_growth` on; tests/engine/test_meeting.py compares the two.
 
 With one variable after the other this is generic join, whose work is bounded by the largest answer that relations of
-such sizes can have (Ngo, Porat, Ré, Rudra): 2 pairs of atoms never make rows that the third one only throws away. Columns
-are searched as a trie: a `Level` is one more value below each beginning of rows.
+such sizes can have (Ngo, Porat, Ré, Rudra): no two atoms make rows that a third one only throws away. Columns are
+searched as a trie: a `Level` is one more value below each beginning of rows.
 """
 
 from __future__ import annotations

@@ -18,7 +18,20 @@ from lace.datalog.language.comparisons import cardinality_holds
 from lace.datalog.language.syntax import Constant, Operator, Predicate, Term, Variable
 from lace.datalog.language.terms import variable_names
 from lace.datalog.meter import Meter
-from lace.datalog.planning.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Version, Without, chain
+from lace.datalog.planning.plan import (
+    CountTest,
+    Filter,
+    Join,
+    Meet,
+    Rank,
+    RulePlan,
+    Scan,
+    Test,
+    Version,
+    Without,
+    chain,
+)
+from lace.values import dataclass
 
 Assignment = list[int]
 Step = Callable[[Assignment], None]
@@ -43,7 +56,7 @@ class ScalarRule:
         self._taken = [(n, self._slot(name)) for n, name in start.variables]
         step = self._project(compiler, plan.root.terms)
         for node in reversed(nodes[:-1]):
-            assert isinstance(node, Join | Without | CountTest | Filter)
+            assert isinstance(node, Join | Meet | Without | CountTest | Filter)
             step = compiler.step(node, self._slot, step, visibility)
         self._step = step
         self._width = len(self._slots)
@@ -77,6 +90,17 @@ class ScalarRule:
         self._step(values)
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One of the atoms that a variable is sought in."""
+
+    offering: RowLookup  # by what is known
+    whole: RowLookup  # by that and the value
+    keys: list[int]  # the slots of what is known
+    place: int  # of the variable in its rows
+    visibility: Visibility
+
+
 class ScalarCompiler:
     """Makes calls out of plan nodes."""
 
@@ -104,7 +128,7 @@ class ScalarCompiler:
 
     def step(
         self,
-        node: Join | Without | CountTest | Filter,
+        node: Join | Meet | Without | CountTest | Filter,
         slot: Callable[[str], int],
         follow: Step,
         visibility: Visibility,
@@ -113,6 +137,8 @@ class ScalarCompiler:
         match node:
             case Join():
                 return self._join(node, slot, follow, visibility)
+            case Meet():
+                return self._meet(node, slot, follow, visibility)
             case Without():
                 return self._without(node, slot, follow)
             case CountTest():
@@ -146,6 +172,36 @@ class ScalarCompiler:
                     return  # one match is as good as many
 
         return join
+
+    def _meet(self, node: Meet, slot: Callable[[str], int], follow: Step, visibility: Visibility) -> Step:
+        target = slot(node.name)
+        ways = [self._way(node, scan, slot, visibility) for scan in node.scans]
+        is_kept = node.name in node.keep
+
+        def meet(values: Assignment) -> None:
+            known = [tuple([values[k] for k in way.keys]) for way in ways]
+            sizes = [way.offering.size(key) for way, key in zip(ways, known, strict=True)]
+            fewest = sizes.index(min(sizes))
+            way = ways[fewest]
+            self._follow(sizes[fewest] + 1)
+            offered = dict.fromkeys([row[way.place] for row in way.offering.find(known[fewest], way.visibility)])
+            others = [(ways[n], key) for n, key in enumerate(known) if n != fewest]
+            for value in offered:
+                if all(other.whole.find((*key, value), other.visibility) for other, key in others):
+                    values[target] = value
+                    follow(values)
+                    if not is_kept:
+                        return  # one value is as good as many
+
+        return meet
+
+    def _way(self, node: Meet, scan: Scan, slot: Callable[[str], int], visibility: Visibility) -> _Way:
+        known = tuple(name for _, name in node.known(scan))
+        offering, keys = self._lookup(scan, known, slot)
+        whole, _ = self._lookup(scan, (*known, node.name), slot)
+        place = next(place for place, name in scan.variables if name == node.name)
+        seen = Visibility.STOOD if scan.version is Version.OLD else visibility
+        return _Way(offering, whole, keys, place, seen)
 
     def _without(self, node: Without, slot: Callable[[str], int], follow: Step) -> Step:
         lookup, keys = self._lookup(node.scan, node.on, slot)

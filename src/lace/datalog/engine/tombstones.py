@@ -172,6 +172,9 @@ class LiveIndex:
         found: list[int] = rows[~self._living.dead.among(rows)].tolist()
         return found
 
+    def size(self, key: Sequence[int]) -> int:
+        return self._inner.size(key)
+
 
 def places_of(
     run: Run, rows: Collection[CodeRow], arity: int, thresholds: EngineThresholds = ENGINE_THRESHOLDS

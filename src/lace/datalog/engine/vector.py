@@ -29,7 +29,7 @@ from lace.thresholds import ENGINE_THRESHOLDS
 from lace.values import dataclass
 
 _FAR = 1 << 62  # beyond every count
-_MEETING_WORDS = 8  # a value that is looked at takes a few words, in each of the variables that are sought at once
+_MEETING_ROWS = 1 << 14  # values that are looked at together: what a cache holds, and little beside the facts
 _PAIR_WORDS = 4  # a pair of row numbers, as long as the columns are gathered
 
 
@@ -185,11 +185,14 @@ class VectorExecutor:
         allowed = self._meter.limits.max_working_rows
         if rows > allowed:
             if isinstance(node, Meet):
-                detail, shared = f"{node.name} is sought among {rows:,} values or more", (node.name,)
+                what, shared = (
+                    f"{node.name} has",
+                    tuple(sorted({name for s in node.scans for _, name in node.known(s)})),
+                )
             else:
-                detail = f"a join with {plain_predicate(node.scan.predicate)} makes {rows:,} rows or more"
-                shared = node.on
-            raise self._meter.exceeded("max_working_rows", allowed, detail, wide_join_advice(self._meter.rule, shared))
+                what, shared = f"a join with {plain_predicate(node.scan.predicate)} makes", node.on
+            advice = wide_join_advice(self._meter.rule, shared)
+            raise self._meter.exceeded("max_working_rows", allowed, f"{what} {rows:,} rows or more", advice)
 
     def _meet(self, node: Meet) -> Iterator[Bindings]:
         looked_at = 0
@@ -202,7 +205,7 @@ class VectorExecutor:
 
         views: list[list[Run]] | None = None
         whole = [_names_every_place(scan) for scan in node.scans]
-        rows_at_once = self._batch_rows // _MEETING_WORDS
+        rows_at_once = min(self._batch_rows, _MEETING_ROWS)
         for batch in self._run(node.input):
             if views is None:
                 views = [self.views(scan) for scan in node.scans]

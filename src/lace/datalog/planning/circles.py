@@ -38,7 +38,7 @@ def circle(atoms: Mapping[int, Names], bound: Collection[str]) -> frozenset[int]
             if alone:
                 names -= alone
                 changed = True
-        for number in sorted(left):
+        for number in sorted(left, reverse=True):  # what is known goes last
             if any(left[number] <= left[other] for other in left if other != number):
                 del left[number]
                 changed = True
@@ -50,7 +50,7 @@ def circle(atoms: Mapping[int, Names], bound: Collection[str]) -> frozenset[int]
 def beside(core: Collection[int], atoms: Mapping[int, Names], bound: Collection[str]) -> frozenset[int]:
     """The atoms of a circle, and those that say something of its variables alone."""
     names = {name for number in core for name in atoms[number]}.union(bound)
-    return frozenset(core) | {number for number, own in atoms.items() if own <= names and own.difference(bound)}
+    return frozenset(number for number, own in atoms.items() if own <= names and own.difference(bound))
 
 
 def grows(

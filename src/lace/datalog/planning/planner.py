@@ -165,7 +165,9 @@ class _RulePlanner:
         of_circle = sorted(beside(core, names, self.bound), key=lambda n: str(scans[n]))
         cheapest = min(atoms, key=lambda n: self._cost(atoms[n], scans[n].version))
         known = self.estimate.rows if self.node is not None else None
-        if cheapest not in of_circle and (known is None or self._cost(atoms[cheapest], scans[cheapest].version)[0] <= known):
+        if cheapest not in of_circle and (
+            known is None or self._cost(atoms[cheapest], scans[cheapest].version)[0] <= known
+        ):
             return pending  # it leaves fewer rows for the circle
         met = {n: self._binding(scans[n], shared) for n in of_circle}
         if not grows([met[n] for n in of_circle if n in core], self.bound, known, self.sizes.rows, self.meeting):
@@ -287,9 +289,7 @@ NO_RANKS: Mapping[tuple[Predicate, int], Rank] = {}
 Ranks = Mapping[tuple[Predicate, int], Rank]
 
 
-def plan_rule(
-    rule: Rule, sizes: Sizes, ranks: Ranks = NO_RANKS, meeting: MeetingCosts | None = None
-) -> RulePlan:
+def plan_rule(rule: Rule, sizes: Sizes, ranks: Ranks = NO_RANKS, meeting: MeetingCosts | None = None) -> RulePlan:
     """The rule over whole relations."""
     return _RulePlanner(rule, ranks, sizes, meeting).plan({}, None)
 
