@@ -176,39 +176,37 @@ class _Opened:
         return found
 
 
-Atoms = Sequence[Sequence[Partner]]  # of each atom the runs that it reads
-Room = Callable[[int], None]  # counts values before they are looked at
+Parts = Callable[[Rows, int], Iterator[tuple[int, int]]]  # ranges of rows whose counts add up to a bounded number
 
 
-def meet(
-    atoms: Atoms,
-    rows: int,
-    batch_rows: int,
-    parts: Callable[[Rows, int], Iterator[tuple[int, int]]],
-    room: Room,
-    distinct: Sequence[bool],
-) -> Iterator[tuple[Rows, Codes]]:
-    """(input row, value) for each value that all atoms have, in parts of bounded size.
+class Meeting:
+    """The values of one variable that all atoms have, for some input rows."""
 
-    `distinct` says of each atom whether no two of its runs can have one value for one row.
-    """
-    opened = [[partner.opened(rows) for partner in runs] for runs in atoms]
-    offered = np.stack([_sum(runs, rows) for runs in opened])
-    chosen = np.argmin(offered, axis=0)
-    fewest = offered[chosen, np.arange(rows)]
-    room(int(fewest.sum()))
-    for low, high in parts(fewest, batch_rows):
-        for number, runs in enumerate(opened):
-            mine = low + np.flatnonzero((chosen[low:high] == number) & (fewest[low:high] > 0))
-            if not len(mine):
-                continue
-            found, values = _offers(runs, mine, distinct=distinct[number])
-            for other in sorted((n for n in range(len(opened)) if n != number), key=lambda n: len(opened[n])):
-                kept = np.flatnonzero(_any(opened[other], found, values))
-                if len(kept) < len(found):
-                    found, values = found[kept], values[kept]
-            if len(found):
-                yield found, values
+    def __init__(self, atoms: Sequence[Sequence[Partner]], rows: int, distinct: Sequence[bool]) -> None:
+        """`distinct` says of each atom whether no two of its runs can have one value for one row."""
+        self._opened = [[partner.opened(rows) for partner in runs] for runs in atoms]
+        self._distinct = distinct
+        offered = np.stack([_sum(runs, rows) for runs in self._opened])
+        self._chosen = np.argmin(offered, axis=0)
+        self.fewest: Rows = offered[self._chosen, np.arange(rows)]  # how many values are looked at for each row
+
+    def found(self, mine: Rows, batch_rows: int, parts: Parts) -> Iterator[tuple[Rows, Codes]]:
+        """(input row, value) for some of the input rows, in parts of bounded size."""
+        mine = mine[self.fewest[mine] > 0]
+        for low, high in parts(self.fewest[mine], batch_rows):
+            part = mine[low:high]
+            for number, runs in enumerate(self._opened):
+                own = part[self._chosen[part] == number]
+                if not len(own):
+                    continue
+                found, values = _offers(runs, own, distinct=self._distinct[number])
+                for other, asked in enumerate(self._opened):
+                    if other != number:
+                        kept = np.flatnonzero(_any(asked, found, values))
+                        if len(kept) < len(found):
+                            found, values = found[kept], values[kept]
+                if len(found):
+                    yield found, values
 
 
 def _sum(runs: Sequence[_Opened], rows: int) -> Rows:

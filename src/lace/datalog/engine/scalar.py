@@ -7,6 +7,7 @@ hands it on. Every way through is followed to its end, so that what is counted d
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import assert_never
 
 from lace.datalog.engine.dictionary import Dictionary
@@ -101,6 +102,26 @@ class _Way:
     visibility: Visibility
 
 
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A variable that may be bound next."""
+
+    target: int  # its slot
+    ways: list[_Way]
+    further: Step
+    single: bool  # one value is as good as many
+
+    def offered(self, values: Assignment) -> tuple[int, _Choice, int, list[CodeRow]]:
+        """How many values it has at most, and where: which way, and the keys of all."""
+        keys = [tuple([values[k] for k in way.keys]) for way in self.ways]
+        sizes = [way.offering.size(key) for way, key in zip(self.ways, keys, strict=True)]
+        fewest = min(sizes)
+        return fewest, self, sizes.index(fewest), keys
+
+
+_OFFERED = itemgetter(0)
+
+
 class ScalarCompiler:
     """Makes calls out of plan nodes."""
 
@@ -174,32 +195,56 @@ class ScalarCompiler:
         return join
 
     def _meet(self, node: Meet, slot: Callable[[str], int], follow: Step, visibility: Visibility) -> Step:
-        target = slot(node.name)
-        ways = [self._way(node, scan, slot, visibility) for scan in node.scans]
-        is_kept = node.name in node.keep
+        return self._met(node, frozenset(node.known), node.names, slot, follow, visibility)
+
+    def _met(
+        self,
+        node: Meet,
+        known: frozenset[str],
+        names: tuple[str, ...],
+        slot: Callable[[str], int],
+        follow: Step,
+        visibility: Visibility,
+    ) -> Step:
+        """Bind some variables, each assignment beginning with the one that has the fewest values."""
+        if not names:
+            return follow
+        choices: list[_Choice] = []
+        own = [{other for _, other in scan.variables} for scan in node.scans]
+        near = [name for name in names if any(name in mine and not mine.isdisjoint(known) for mine in own)]
+        for name in near or names:
+            rest = tuple(other for other in names if other != name)
+            ways = [
+                self._way(scan, known, name, slot, visibility)
+                for scan in node.scans
+                if any(other == name for _, other in scan.variables)
+            ]
+            further = self._met(node, known | {name}, rest, slot, follow, visibility)
+            choices.append(_Choice(slot(name), ways, further, single=not rest and name not in node.keep))
 
         def meet(values: Assignment) -> None:
-            known = [tuple([values[k] for k in way.keys]) for way in ways]
-            sizes = [way.offering.size(key) for way, key in zip(ways, known, strict=True)]
-            fewest = sizes.index(min(sizes))
-            way = ways[fewest]
-            self._follow(sizes[fewest] + 1)
-            offered = dict.fromkeys([row[way.place] for row in way.offering.find(known[fewest], way.visibility)])
-            others = [(ways[n], key) for n, key in enumerate(known) if n != fewest]
+            best = min((choice.offered(values) for choice in choices), key=_OFFERED)
+            _, choice, fewest, keys = best
+            way = choice.ways[fewest]
+            self._follow(best[0] + 1)
+            offered = dict.fromkeys([row[way.place] for row in way.offering.find(keys[fewest], way.visibility)])
+            others = [(choice.ways[n], key) for n, key in enumerate(keys) if n != fewest]
             for value in offered:
                 if all(other.whole.find((*key, value), other.visibility) for other, key in others):
-                    values[target] = value
-                    follow(values)
-                    if not is_kept:
+                    values[choice.target] = value
+                    choice.further(values)
+                    if choice.single:
                         return  # one value is as good as many
 
         return meet
 
-    def _way(self, node: Meet, scan: Scan, slot: Callable[[str], int], visibility: Visibility) -> _Way:
-        known = tuple(name for _, name in node.known(scan))
+    def _way(
+        self, scan: Scan, bound: frozenset[str], name: str, slot: Callable[[str], int], visibility: Visibility
+    ) -> _Way:
+        known = tuple(other for _, other in scan.variables if other in bound)
         offering, keys = self._lookup(scan, known, slot)
-        whole, _ = self._lookup(scan, (*known, node.name), slot)
-        place = next(place for place, name in scan.variables if name == node.name)
+        whole, _ = self._lookup(scan, (*known, name), slot)
+        place = next(place for place, other in scan.variables if other == name)
         seen = Visibility.STOOD if scan.version is Version.OLD else visibility
         return _Way(offering, whole, keys, place, seen)
 

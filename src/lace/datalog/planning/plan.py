@@ -76,22 +76,24 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Meet:
-    """Each input row with every value of one variable that all of the scans have for what the row knows.
+    """Each input row with every value of some variables that all of the scans have for what the row knows.
 
-    What a scan says of other variables is left out; later nodes read it.
+    Several variables are bound one after the other, and each row may take its own order. What a scan says of variables
+    that are bound later is left out here; later nodes read it.
     """
 
     input: Node
-    name: str
-    scans: tuple[Scan, ...]  # each binds the variable
+    names: tuple[str, ...]
+    scans: tuple[Scan, ...]  # each binds one of them
     keep: tuple[str, ...]
 
-    def known(self, scan: Scan) -> tuple[tuple[int, str], ...]:
-        """The other variables that a scan binds: the input has them."""
-        return tuple(pair for pair in scan.variables if pair[1] != self.name)
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The other variables that the scans speak of: the input has them."""
+        return tuple(sorted({name for scan in self.scans for _, name in scan.variables}.difference(self.names)))
 
     def __str__(self) -> str:
-        return f"Meet in {self.name} of {', '.join(map(str, self.scans))}"
+        return f"Meet in {' or '.join(self.names)} of {', '.join(map(str, self.scans))}"
 
 
 @dataclass(frozen=True, slots=True)

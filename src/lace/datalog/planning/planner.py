@@ -177,7 +177,7 @@ class _RulePlanner:
                 del atoms[n]
         left = list(dict.fromkeys(met.values()))
         while missing := sorted({name for scan in left for _, name in scan.variables} - self.bound):
-            self._bind(min(missing, key=lambda name: self._offered(name, left)), left, atoms.values(), pending)
+            self._bind(self._next(missing, left), left, atoms.values(), pending)
             pending = self._apply(pending, atoms)
         return pending
 
@@ -187,11 +187,20 @@ class _RulePlanner:
         kept = sorted((pair for pair in scan.variables if pair[1] in names), key=lambda pair: order.get(pair[1], -1))
         return replace(scan, variables=tuple(kept))
 
+    def _next(self, missing: Sequence[str], scans: Sequence[Scan]) -> tuple[str, ...]:
+        """The variable that is bound next; all that are left, if each would have a single atom to be sought in even
+        then: a fixed order would follow every way through a node that very many others know."""
+        best = min(missing, key=lambda name: self._offered(name, scans))
+        known = {*self.bound, best}
+        beside = {name: sum(_joins(scan, name, known) for scan in scans) for name in missing if name != best}
+        is_open = self._offered(best, scans)[0] == -1 and any(count < 2 for count in beside.values())
+        return tuple(missing) if is_open else (best,)
+
     def _offered(self, name: str, scans: Sequence[Scan]) -> tuple[int, float, str]:
         """What makes a variable the next one: atoms that know others of its variables; then few values."""
         own = [scan for scan in scans if any(other == name for _, other in scan.variables)]
-        known = [scan for scan in own if any(other in self.bound for _, other in scan.variables)]
-        return -len(known), min(self._values(name, scan) for scan in own), name
+        known = sum(_joins(scan, name, self.bound) for scan in own)
+        return -known, min(self._values(name, scan) for scan in own), name
 
     def _values(self, name: str, scan: Scan) -> float:
         """How many values of a variable a scan is expected to have for one row."""
@@ -200,12 +209,19 @@ class _RulePlanner:
         known = [self.sizes.distinct(scan, place) for place, other in scan.variables if other in self.bound]
         return min([values, *(self.sizes.rows(scan) / max(count, 1.0) for count in known)])
 
-    def _bind(self, name: str, scans: Sequence[Scan], later: Iterable[Positive], pending: list[Literal]) -> None:
-        """One variable more, by way of all atoms of a circle that speak of it."""
-        own = [scan for scan in scans if any(other == name for _, other in scan.variables)]
-        rows = self.estimate.rows * min(self._values(name, scan) for scan in own)
-        self.bound.add(name)
-        self.met.append(name)
+    def _bind(
+        self, names: Sequence[str], scans: Sequence[Scan], later: Iterable[Positive], pending: list[Literal]
+    ) -> None:
+        """One variable more, or several, by way of all atoms of a circle that speak of them."""
+        own = [scan for scan in scans if any(other in names for _, other in scan.variables)]
+        for name in names:
+            here = [scan for scan in own if any(other == name for _, other in scan.variables)]
+            self.estimate.rows *= min(self._values(name, scan) for scan in here)
+            places = [(scan, place) for scan in here for place, other in scan.variables if other == name]
+            values = [self.sizes.distinct(scan, place) for scan, place in places]
+            self.bound.add(name)
+            self.met.append(name)
+            self.estimate.distinct[name] = min([*values, max(self.estimate.rows, 1.0)])
         needed = set(names_among(self.rule.head.terms))
         for literal in (*later, *pending):
             needed.update(variable_names(literal))
@@ -213,10 +229,7 @@ class _RulePlanner:
             own_names = {other for _, other in scan.variables}
             needed.update(own_names if own_names - self.bound else ())
         bound_here = tuple(dict.fromkeys(self._binding(scan, self.bound) for scan in own))
-        self.node = Meet(self.node or Unit(), name, bound_here, tuple(sorted(needed & self.bound)))
-        self.estimate.rows = rows
-        values = [self.sizes.distinct(scan, place) for scan in own for place, other in scan.variables if other == name]
-        self.estimate.distinct[name] = min([*values, max(rows, 1.0)])
+        self.node = Meet(self.node or Unit(), tuple(names), bound_here, tuple(sorted(needed & self.bound)))
 
     def _scan(self, literal: Positive, version: Version) -> Scan:
         return scan_of(literal.atom, self._wanted(literal.atom), version)
@@ -271,6 +284,12 @@ class _RulePlanner:
 
     def _rank(self, scan: Scan) -> Rank | None:
         return self.ranks.get((scan.predicate, free_place(scan)))
+
+
+def _joins(scan: Scan, name: str, known: Collection[str]) -> bool:
+    """Whether a scan says what values a variable has beside some that are known."""
+    names = {other for _, other in scan.variables}
+    return name in names and not names.isdisjoint(known)
 
 
 def free_place(scan: Scan) -> int:
