@@ -18,7 +18,7 @@ LAYERS = [
     {"porcelain"},
     {"runtime"},
     {"transports"},
-    {"intake"},
+    {"intake", "people"},
     {"interlace", "iltp", "store"},
     {"policy"},
     {"facts"},

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import click
 from lace.cli.exchange.local import follow_locally
 from lace.cli.options.links import captured, make_node
 from lace.cli.options.peerchoices import PeerChoices, peer_command, require_lace
+from lace.cli.options.remotes import keep_outcome
 from lace.cli.options.side import Side, opened_side
 from lace.cli.output.failure import ExitCode, leave_quietly
 from lace.cli.output.interrupts import first_of, leave_at_once
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from lace.interlace.events import Event
     from lace.interlace.setup.terms import Terms
     from lace.runtime.link.session import Outcome
+    from lace.runtime.node.links import OnEnd
     from lace.runtime.node.node import Hooks, LinkInfo
 
 
@@ -59,6 +62,8 @@ async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks, pr
     from lace.workers.allocator import keep_freed_memory
 
     keep_freed_memory()
+    if asked.remote is not None:
+        hooks.on_end = partial(_ended, side, asked.remote, printer.hooks().on_end)
     node = make_node(side.store, asked.link(), hooks, side.limits(), make_host=side.make_host)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -70,6 +75,12 @@ async def _follow(side: Side, asked: PeerChoices, terms: Terms, hooks: Hooks, pr
     if not await node.shutdown():
         leave_at_once("abandoned an evaluation that was still running", ExitCode.OK)
     return not stop.is_set()
+
+
+def _ended(side: Side, remote: str, tell: OnEnd | None, info: LinkInfo, outcome: Outcome) -> None:
+    keep_outcome(side.store, remote, outcome)
+    if tell is not None:
+        tell(info, outcome)
 
 
 class _EventPrinter:

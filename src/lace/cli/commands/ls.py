@@ -14,7 +14,7 @@ import click
 from lace.cli.commands.key import ring_names
 from lace.cli.exchange.remote import from_options, pull, selector_of
 from lace.cli.options.arguments import PrefixType, lace_argument, opened
-from lace.cli.options.links import LinkChoices
+from lace.cli.options.remotes import dialled
 from lace.cli.output.output import (
     PAGE_ROWS,
     human_size,
@@ -69,7 +69,7 @@ def command(
     chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else list(COLUMNS)
     with opened(path, write=source is not None) as lace:
         if source is not None:
-            pull(lace, source, select_all() if prefix == "//" else selector_of(prefix), LinkChoices(**links))
+            pull(lace, *dialled(source, links), select_all() if prefix == "//" else selector_of(prefix))
         listed = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips)
         rows = listed if blobs else _told_if_empty(listed, path, prefix)
         if as_json:

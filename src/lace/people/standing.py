@@ -1,0 +1,59 @@
+"""Who is what in a group, by the core rules over the people records that a lace holds.
+
+Rule: the core rules decide, over facts of people records alone. What that costs grows with the people of a group, not
+with what they wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from importlib.resources import files
+
+from lace.datalog.engine import evaluate
+from lace.datalog.language.annotations import read_annotated
+from lace.datalog.language.syntax import Predicate
+from lace.datalog.language.validate import LOCAL_PROFILE, CheckedProgram, check_program
+from lace.datalog.source import MemorySource
+from lace.facts.derive import derive_facts
+from lace.notation.fact import Fact
+from lace.notation.identifiers import Verifier
+from lace.people.root import Root
+from lace.records.validate import validate
+from lace.store.base import RecordStore
+
+ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP = "admin", "member", "device", "invite"
+LEFT_APP, SUCCESSOR_APP, POLICY_APP = "left", "successor", "policy"
+PEOPLE_APPS = (ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP, LEFT_APP, SUCCESSOR_APP, POLICY_APP)
+ADMIN = Predicate("Admin", 1)
+
+
+def core_rules(root: Root) -> str:
+    """The text of the core rules for a group and its founder, to be evaluated or included in a policy."""
+    text = (files("lace.people") / "rules" / "core.lace").read_text(encoding="utf-8")
+    return text.replace("@group", root.group).replace("@founder", root.founder)
+
+
+@lru_cache(maxsize=8)
+def _core_program(root: Root) -> CheckedProgram:
+    return check_program(read_annotated(core_rules(root), name="core.lace").program, LOCAL_PROFILE)
+
+
+def people_facts(store: RecordStore, group: str, apps: Iterable[str] = PEOPLE_APPS) -> Iterator[Fact]:
+    """The facts of the people records of a group, app by app."""
+    for app in apps:
+        for entry in store.entries(group, app):
+            stored = store.get(entry.hash)
+            if stored is not None:
+                yield from derive_facts(validate(stored, verify_signature=False))
+
+
+def derived(store: RecordStore, root: Root, predicate: Predicate) -> list[tuple[str, ...]]:
+    """The facts of a predicate of the core rules, sorted."""
+    source = MemorySource(people_facts(store, root.group))
+    return evaluate(_core_program(root), [source]).rows(predicate)
+
+
+def admins_in_force(store: RecordStore, root: Root) -> frozenset[Verifier]:
+    """The admins of a group now."""
+    return frozenset(Verifier(verifier) for (verifier,) in derived(store, root, ADMIN))

@@ -1,0 +1,111 @@
+"""Which policy is in force in a lace: what an admin in force signed, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lace as api
+from lace.errors import InvalidText
+from lace.limits import SECOND_NS
+from lace.notation.tai import TAI
+from lace.people.policyrecords import PolicyKind, policy_in_force
+from lace.people.root import Root, pin_root, pinned_root
+from lace.people.standing import admins_in_force
+from lace.records.keys import SigningKey
+from lace.records.tip import TipPolicy
+
+FOUNDER, ANNA, EVE = (SigningKey(bytes(31) + bytes([number])) for number in (5, 7, 9))
+NOW = TAI.of_unix_ns(1_790_000_000 * SECOND_NS)
+TIPS = TipPolicy.at(NOW, 86_400)
+ROOT = Root("club", FOUNDER.verifier)
+
+
+def dated(seconds: float) -> str:
+    return str(NOW.plus_ns(int(seconds * SECOND_NS)))
+
+
+def put(lace: api.Lace, app: str, name: str, text: str, sign: SigningKey | None, at: float, **headers: str) -> str:
+    """A record as a peer may bring it: put elsewhere, stored here."""
+    with api.open(":memory:") as elsewhere:
+        written = elsewhere.put(
+            text.encode(), group="club", app=app, name=name, tai=dated(at), sign=sign, headers=list(headers.items())
+        )
+        stored = elsewhere.store.get(written)
+        assert stored is not None
+        return str(lace.put_stored(stored))
+
+
+def text_in_force(lace: api.Lace, kind: PolicyKind = PolicyKind.SELECT) -> str | None:
+    found = policy_in_force(lace.store, TIPS)
+    assert found is not None
+    return found.text(kind)
+
+
+def test_a_lace_without_a_root_has_no_policy_whatever_it_holds() -> None:
+    with api.open(":memory:") as lace:
+        put(lace, "policy", "select", "rules", FOUNDER, -10)
+        assert policy_in_force(lace.store, TIPS) is None
+
+
+def test_the_newest_version_of_the_founder_is_in_force() -> None:
+    with api.open(":memory:") as lace:
+        pin_root(lace.store, ROOT)
+        put(lace, "policy", "select", "new", FOUNDER, -10)
+        put(lace, "policy", "select", "old", FOUNDER, -20)  # a replayed older one
+        assert text_in_force(lace) == "new"
+        assert text_in_force(lace, PolicyKind.EXPOSE) is None
+
+
+@pytest.mark.parametrize("signer", [None, EVE], ids=["unsigned", "by a stranger"])
+def test_a_forged_policy_counts_for_nothing(signer: SigningKey | None) -> None:
+    with api.open(":memory:") as lace:
+        pin_root(lace.store, ROOT)
+        put(lace, "policy", "select", "forged", signer, -1)
+        assert text_in_force(lace) is None
+        put(lace, "policy", "select", "true", FOUNDER, -10)
+        assert text_in_force(lace) == "true"
+
+
+def test_an_admin_may_set_it_until_the_founder_withdraws_them() -> None:
+    with api.open(":memory:") as lace:
+        pin_root(lace.store, ROOT)
+        put(lace, "policy", "select", "founder's", FOUNDER, -30)
+        put(lace, "policy", "select", "anna's", ANNA, -20)
+        assert text_in_force(lace) == "founder's"
+        put(lace, "admin", ANNA.verifier, "", FOUNDER, -25, State="in")
+        assert admins_in_force(lace.store, ROOT) == {FOUNDER.verifier, ANNA.verifier}
+        assert text_in_force(lace) == "anna's"
+        put(lace, "admin", ANNA.verifier, "", FOUNDER, -5, State="out")
+        assert text_in_force(lace) == "founder's"
+
+
+def test_nobody_becomes_an_admin_by_their_own_word() -> None:
+    with api.open(":memory:") as lace:
+        pin_root(lace.store, ROOT)
+        put(lace, "admin", EVE.verifier, "", EVE, -25, State="in")
+        assert admins_in_force(lace.store, ROOT) == {FOUNDER.verifier}
+
+
+def test_a_version_that_is_dated_too_far_ahead_waits() -> None:
+    with api.open(":memory:") as lace:
+        pin_root(lace.store, ROOT)
+        put(lace, "policy", "select", "today's", FOUNDER, -10)
+        put(lace, "policy", "select", "next week's", FOUNDER, 7 * 86_400)
+        assert text_in_force(lace) == "today's"
+
+
+def test_a_root_is_pinned_once_and_kept_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "club.lace"
+    with api.open(path, create=True) as lace:
+        assert pinned_root(lace.store) is None
+        pin_root(lace.store, ROOT)
+    with api.open(path) as lace:
+        assert pinned_root(lace.store) == ROOT
+        pin_root(lace.store, ROOT)
+        with pytest.raises(InvalidText, match="pinned to the group club"):
+            pin_root(lace.store, Root("club", EVE.verifier))
+        assert pinned_root(lace.store) == ROOT
+    with api.open(":memory:") as other, pytest.raises(InvalidText):
+        pin_root(other.store, Root("o'clock", FOUNDER.verifier))
