@@ -61,14 +61,14 @@ class Circle:
         return "".join(sorted(set("".join(self.atoms))))
 
     def lace(self) -> str:
-        body = ", ".join(f"E({a},{b})" for a, b in self.atoms)
+        body = ", ".join(f"E({atom[0]},{atom[1]})" for atom in self.atoms)
         return f"T({','.join(self.names)}) :- {body}."
 
     def clingo(self) -> str:
         return self.lace().replace("E(", "e(").replace("T(", "t(")
 
     def nemo(self) -> str:
-        body = ", ".join(f"e(?{a},?{b})" for a, b in self.atoms)
+        body = ", ".join(f"e(?{atom[0]},?{atom[1]})" for atom in self.atoms)
         return f"t({','.join(f'?{name}' for name in self.names)}) :- {body}."
 
     def sql(self) -> str:
