@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
     from lace.porcelain.following import FollowedLink, LinkState
+    from lace.porcelain.forgetting import Forgotten
     from lace.porcelain.lace import Lace, generate_key
     from lace.porcelain.lace import open_lace as open  # noqa: A004  (lace.open is the point)
     from lace.porcelain.listing import Row
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from lace.porcelain.query import Answer, query
     from lace.porcelain.ruleviews import RuleChanges, RuleSnapshot, RuleView, follow_rules
     from lace.porcelain.tips import Tip
-    from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
+    from lace.porcelain.upkeep import Compacted, Restored, backup, compact, repair, restore
     from lace.porcelain.verify import Damage
     from lace.porcelain.visibility import NotExposed
     from lace.records.keys import Signer, SigningKey, SigningSecret
@@ -108,6 +109,7 @@ __all__ = [
     "Fact",
     "FileState",
     "FollowedLink",
+    "Forgotten",
     "Hooks",
     "ImportReport",
     "Incomplete",
@@ -218,6 +220,7 @@ _HOMES = {
     "lace.runtime.node.links": "LinkInfo",
     "lace.runtime.node.metrics": "MetricsSink",
     "lace.porcelain.listing": "Row",
+    "lace.porcelain.forgetting": "Forgotten",
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
     "lace.porcelain.visibility": "NotExposed",
@@ -226,7 +229,7 @@ _HOMES = {
     "lace.porcelain.putting": "FileState PutBatch TreeResult",
     "lace.porcelain.query": "Answer query",
     "lace.porcelain.tips": "Tip",
-    "lace.porcelain.upkeep": "Compacted backup compact repair restore",
+    "lace.porcelain.upkeep": "Compacted Restored backup compact repair restore",
     "lace.records.keys": "Signer SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
     "lace.records.tip": "CoordinateVersion JudgedVersion TipPolicy VersionState",
