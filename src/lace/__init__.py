@@ -153,6 +153,7 @@ __all__ = [
     "RecordLimits",
     "RemoteProtocolError",
     "RepairReport",
+    "Restored",
     "Row",
     "RuleChanges",
     "RuleSnapshot",
