@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from importlib.resources import files
 
 from lace.datalog.engine import evaluate
 from lace.datalog.language.annotations import read_annotated
@@ -19,6 +18,7 @@ from lace.facts.derive import derive_facts
 from lace.notation.fact import Fact
 from lace.notation.identifiers import Verifier
 from lace.people.root import Root
+from lace.people.wording import core_rules
 from lace.records.validate import validate
 from lace.store.base import RecordStore
 
@@ -26,12 +26,6 @@ ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP = "admin", "member", "device", "in
 LEFT_APP, SUCCESSOR_APP, POLICY_APP = "left", "successor", "policy"
 PEOPLE_APPS = (ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP, LEFT_APP, SUCCESSOR_APP, POLICY_APP)
 ADMIN = Predicate("Admin", 1)
-
-
-def core_rules(root: Root) -> str:
-    """The text of the core rules for a group and its founder, to be evaluated or included in a policy."""
-    text = (files("lace.people") / "rules" / "core.lace").read_text(encoding="utf-8")
-    return text.replace("@group", root.group).replace("@founder", root.founder)
 
 
 @lru_cache(maxsize=8)
