@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from lace.datalog.engine import evaluate
 from lace.datalog.language.annotations import read_annotated
@@ -25,7 +26,9 @@ from lace.store.base import RecordStore
 ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP = "admin", "member", "device", "invite"
 LEFT_APP, SUCCESSOR_APP, POLICY_APP = "left", "successor", "policy"
 PEOPLE_APPS = (ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP, LEFT_APP, SUCCESSOR_APP, POLICY_APP)
-ADMIN = Predicate("Admin", 1)
+ADMIN, MEMBER = Predicate("Admin", 1), Predicate("Member", 1)
+_Kept = dict[tuple[Root, Predicate], tuple[tuple[str, ...], frozenset[Verifier]]]
+_KEPT: WeakKeyDictionary[RecordStore, _Kept] = WeakKeyDictionary()
 
 
 @lru_cache(maxsize=8)
@@ -50,4 +53,25 @@ def derived(store: RecordStore, root: Root, predicate: Predicate) -> list[tuple[
 
 def admins_in_force(store: RecordStore, root: Root) -> frozenset[Verifier]:
     """The admins of a group now."""
-    return frozenset(Verifier(verifier) for (verifier,) in derived(store, root, ADMIN))
+    return people_named(store, root, ADMIN)
+
+
+def members_in_force(store: RecordStore, root: Root) -> frozenset[Verifier]:
+    """The members of a group now, admins among them."""
+    return people_named(store, root, MEMBER)
+
+
+def people_named(store: RecordStore, root: Root, predicate: Predicate) -> frozenset[Verifier]:
+    """The people for whom a predicate of the core rules holds; worked out again only when people records change."""
+    kept = _KEPT.setdefault(store, {})
+    records = _people_records(store, root.group)
+    found = kept.get((root, predicate))
+    if found is None or found[0] != records:
+        people = frozenset(Verifier(verifier) for (verifier,) in derived(store, root, predicate))
+        found = kept[root, predicate] = (records, people)
+    return found[1]
+
+
+def _people_records(store: RecordStore, group: str) -> tuple[str, ...]:
+    """The people records that decide who is who, by their hashes."""
+    return tuple(str(entry.hash) for app in PEOPLE_APPS if app != POLICY_APP for entry in store.entries(group, app))

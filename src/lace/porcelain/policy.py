@@ -32,6 +32,7 @@ from lace.policy.operand import Module
 from lace.porcelain.ruletemplates import template_texts, templates
 from lace.records.keys import SigningKey
 from lace.records.tip import TipPolicy
+from lace.runtime.host.quotas import Quotas, quotas_with
 from lace.store.base import RecordStore
 from lace.values import dataclass
 
@@ -210,3 +211,8 @@ def read_lace_policy(store: RecordStore, tips: TipPolicy) -> LacePolicy | None:
         return None
     parts = {kind: read_policy(kind, version.text) for kind, version in in_force.versions.items()}
     return LacePolicy(in_force, parts)
+
+
+def policy_quotas(policy: LacePolicy | None) -> Quotas | None:
+    """The quotas of a policy; None if it has none, or there is no policy."""
+    return quotas_with(policy.quotas) if policy is not None else None
