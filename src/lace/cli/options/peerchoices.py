@@ -14,15 +14,14 @@ import click
 
 from lace.cli.options.arguments import LacePath
 from lace.cli.options.links import LINK_OPTIONS, AddressType, LinkChoices, link_options, make_terms, trace_option
-from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, select_options
+from lace.cli.options.policies import RuleChoices, expose_option, select_options
 from lace.cli.options.side import side_argument
 from lace.cli.output.failure import ExitCode
 from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.interlace.setup.terms import Terms
-    from lace.policy.exposure import Exposure
-    from lace.policy.operand import Module
+    from lace.porcelain.lace import Lace
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,8 +68,7 @@ def their_options(function: F) -> F:
 class LocalChoices(NamedTuple):
     """The options of both laces; the other one's are as ours, unless given separately."""
 
-    module: Module
-    exposed: tuple[Exposure, ...]
+    rules: RuleChoices
     their_select: str | None
     their_expose: Sequence[str]
 
@@ -83,7 +81,7 @@ class PeerChoices:
     master: str | None
     address: Any  # an address, or the path of a lace on this machine
     child: Sequence[str]
-    module: Module
+    rules: RuleChoices
     expose: Sequence[str]
     their_select: str | None
     their_expose: Sequence[str]
@@ -93,18 +91,20 @@ class PeerChoices:
     def local(self) -> LocalChoices:
         """The options for two laces on this machine."""
         refuse_link_choices({**self.links, "trace": self.trace})
-        exposed = chosen_exposures(self.expose, self.module)
-        return LocalChoices(self.module, exposed, self.their_select, self.their_expose)
+        return LocalChoices(self.rules, self.their_select, self.their_expose)
 
     def link(self) -> LinkChoices:
         """The options of a connection."""
         return LinkChoices(command=self.child, **self.links)
 
-    def terms(self, *, is_open: bool) -> Terms:
-        """What our side brings to an exchange over a connection."""
-        choices = self.link()
-        choices.require_use_of_key([self.address])
-        return choices.patient(make_terms(self.module, chosen_exposures(self.expose, self.module), is_open=is_open))
+    def require_sense(self) -> None:
+        """Refuse what could never work before anything is opened."""
+        self.link().require_use_of_key([self.address])
+
+    def terms(self, lace: Lace | None, *, is_open: bool) -> Terms:
+        """What our side brings to an exchange over a connection, from a lace or an archive (None)."""
+        rules = self.rules.rules(lace, self.path)
+        return self.link().patient(make_terms(rules.module, rules.exposures, is_open=is_open))
 
 
 def peer_command(function: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
@@ -122,7 +122,7 @@ def peer_command(function: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
     def command(sources: Sequence[str], coordinates: Sequence[str], hashes: Sequence[str], **given: Any) -> ExitCode:
         _require_stdio(given["address"], given["child"])
         asked = PeerChoices(
-            module=chosen_selector(sources, coordinates, hashes),
+            rules=RuleChoices.of(sources, coordinates, hashes, given["expose"]),
             links={name: given.pop(name) for name in LINK_OPTIONS},
             **{name: given.pop(name) for name in _GIVEN},
         )
