@@ -167,6 +167,11 @@ SCENES: dict[str, list[Scene]] = {
     ],
     "store": [scene("store notes.lace {plain} --to unix:{socket}", exits=(0, 1, 8))],
     "tap": [scene("tap trace.jsonl"), scene("tap trace.jsonl --facts", exits=(0, 2))],
+    "remote": [
+        scene("remote add notes.lace server unix:{socket} --key me"),
+        scene("remote list notes.lace"),
+        scene("remote rm notes.lace sever", exits=(1,)),
+    ],
     "cert": [scene("cert localhost --cert c.pem --cert-key k.pem", wraps=True)],
     "policy": [
         scene("policy set club.lace members --group club --app notes,photos --admin me"),

@@ -56,6 +56,7 @@ CATALOGUE = (
     Verb("Exchange", "browse", "browse", "List what a peer offers, to pick from."),
     Verb("Exchange", "why", "why", "Show at which gate a record stops on its way to a peer."),
     Verb("Exchange", "store", "store", "Send records of a lace to a peer."),
+    Verb("Exchange", "remote", "remote", "Give names to peers: where they are, and what proves who they are."),
     Verb("Exchange", "tap", "tap", "Show a stream decoded, with sizes and times."),
     Verb("Exchange", "cert", "cert", "Create a self-signed certificate for wss and print its pin."),
     Verb("People", "policy", "policy", "Set, show, edit and check the policy that a lace carries."),

@@ -11,7 +11,8 @@ from lace.cli.commands.ls import shown_time
 from lace.cli.exchange.preview import ask
 from lace.cli.exchange.remote import selector_of
 from lace.cli.options.arguments import LacePath, PrefixType, opened
-from lace.cli.options.links import AddressType, LinkChoices, link_options, make_terms
+from lace.cli.options.links import link_options, make_terms
+from lace.cli.options.remotes import RemoteType, dialled
 from lace.cli.output.output import (
     count_of,
     human_size,
@@ -31,14 +32,16 @@ COLUMNS = ("record", "coordinate", "time (UTC)", "size", "signed by")
 
 
 @click.command("browse")
-@click.argument("address", type=AddressType(), metavar="ADDRESS")
+@click.argument("address", type=RemoteType(), metavar="PEER")
 @click.argument("prefix", type=PrefixType(), default="//")
 @click.option(
     "--lace",
     "path",
     type=LacePath(),
+    is_eager=True,
     metavar="PATH",
-    help="Mark the records that this lace already has, and list only what its policy selects.",
+    help="Mark the records that this lace already has, and list only what its policy selects; PEER may be one of its "
+    "remotes.",
 )
 @click.option(
     "--limit", "most", type=click.IntRange(1), default=10_000, show_default=True, help="Show at most this many."
@@ -56,9 +59,10 @@ def command(address: Any, prefix: str, path: Path | None, most: int, as_json: bo
     from lace.runtime.local.preview import Preview
     from lace.store.memory import MemoryStore
 
+    address, choices = dialled(address, links)
     module = _by_policy(path) if prefix == "//" else selector_of(prefix)
     preview = Preview(max_records=most + 1)
-    ask(MemoryStore(), address, make_terms(module, (), is_open=False), LinkChoices(**links), preview)
+    ask(MemoryStore(), address, make_terms(module, (), is_open=False), choices, preview)
     offered = in_order(rows(preview.offered))[:most]
     here = _held(path, offered)
     if as_json:

@@ -10,7 +10,7 @@ import click
 from lace.cli.commands.ls import writer_words
 from lace.cli.exchange.remote import fetch, from_options
 from lace.cli.options.arguments import Target, lace_argument, opened
-from lace.cli.options.links import LinkChoices
+from lace.cli.options.remotes import dialled
 from lace.cli.output.files import output_to
 from lace.cli.output.output import metered, say
 from lace.errors import NotFound
@@ -36,7 +36,7 @@ def command(path: Path, target: str, output: Path | None, source: Any, **links: 
 
     with opened(path, write=source is not None) as lace:
         if source is not None:
-            fetch(lace, source, target, LinkChoices(**links))
+            fetch(lace, *dialled(source, links), target)
         found = _resolve(lace, target, source, links)  # once: a coordinate may mean another record a moment later
         if is_place(target):
             for notice in lace.tip(target).notices(writer_words(lace)):
@@ -58,5 +58,5 @@ def _resolve(lace: Lace, target: str, source: Any, links: dict[str, Any]) -> Rec
         if source is not None:
             from lace.cli.exchange.preview import why_not_fetched
 
-            error.add_note(why_not_fetched(lace, source, target, LinkChoices(**links)))
+            error.add_note(why_not_fetched(lace, *dialled(source, links), target))
         raise

@@ -11,6 +11,7 @@ from lace.cli.exchange.relay import address_of, hold_option, relay_between
 from lace.cli.exchange.remote import exchange_once
 from lace.cli.options.arguments import opened
 from lace.cli.options.peerchoices import PeerChoices, peer_command, require_lace
+from lace.cli.options.remotes import failure_kept, keep_outcome
 from lace.cli.options.side import Side, opened_side
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
@@ -32,8 +33,8 @@ def command(asked: PeerChoices, hold: int, dry_run: bool, as_json: bool) -> Exit
     at the fixed point. A lace that carries a policy goes by it, and if a newer one arrives, exchanges once more under
     that; --select… and --expose override it for once. Without a policy and --select… everything is selected; without
     --expose nothing of yours is shown, so nothing is sent. PATH is a lace or an archive (`lace archive`). PEER is an
-    address, or the path of another lace on this machine. With the address stdio, CHILD is a command to start and
-    exchange with.
+    address, a remote of this lace (`lace remote`), or the path of another lace on this machine. With the address stdio,
+    CHILD is a command to start and exchange with.
 
     If PATH is also an address, the two peers exchange through this command: each gets what the other shows and its own
     rules take, and nothing is kept here.
@@ -44,8 +45,10 @@ def command(asked: PeerChoices, hold: int, dry_run: bool, as_json: bool) -> Exit
         module = asked.rules.without_policy().module
         return relay_between(first, asked.address, module, asked.link(), hold, refused, as_json=as_json)
     if isinstance(asked.address, Path):
-        locally = preview_here if dry_run else exchange_locally
-        return locally(require_lace(asked.path), asked.address, asked.local(), as_json=as_json)
+        path, chosen = require_lace(asked.path), asked.local()
+        if dry_run:
+            return preview_here(path, asked.address, chosen, as_json=as_json)
+        return exchange_locally(path, asked.address, chosen, remote=asked.remote, as_json=as_json)
     asked.require_sense()
     if dry_run:
         return _ask(require_lace(asked.path), asked, as_json=as_json)
@@ -60,9 +63,12 @@ def command(asked: PeerChoices, hold: int, dry_run: bool, as_json: bool) -> Exit
 
 def _exchange(side: Side, asked: PeerChoices, *, as_json: bool) -> ExitCode:
     terms, choices = asked.terms(side.lace, is_open=False), side.with_quotas(asked.link())
-    outcome, seconds, moved = exchange_once(side.store, asked.address, terms, choices, asked.trace, side.make_host)
+    with failure_kept(side.store, asked.remote):
+        done = exchange_once(side.store, asked.address, terms, choices, asked.trace, side.make_host)
+    outcome, seconds, moved = done
     held = held_back_here(side.store, terms, outcome) if side.make_host is None else None
     incomplete = [] if side.lace is None else incomplete_after(side.lace, terms.module)
+    keep_outcome(side.store, asked.remote, outcome, len(incomplete))
     print_outcome(outcome, seconds, *moved, held=held, incomplete=incomplete, as_json=as_json)
     return exit_code_of(outcome, incomplete)
 

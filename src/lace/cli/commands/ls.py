@@ -14,7 +14,7 @@ import click
 from lace.cli.commands.key import ring_names
 from lace.cli.exchange.remote import from_options, pull, selector_of
 from lace.cli.options.arguments import PrefixType, lace_argument, opened
-from lace.cli.options.links import LinkChoices
+from lace.cli.options.remotes import dialled
 from lace.cli.output.output import (
     PAGE_ROWS,
     human_size,
@@ -71,7 +71,7 @@ def command(
         if source is not None:
             policy = lace.policy() if prefix == "//" else None
             wanted = policy.module if policy is not None else select_all() if prefix == "//" else selector_of(prefix)
-            pull(lace, source, wanted, LinkChoices(**links))
+            pull(lace, *dialled(source, links), wanted)
         listed = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips)
         rows = listed if blobs else _told_if_empty(listed, path, prefix)
         if as_json:

@@ -12,7 +12,8 @@ import click
 from lace.cli.exchange.preview import why_not_sent
 from lace.cli.exchange.remote import HASHES_AT_ONCE, exchange_once, with_pieces
 from lace.cli.options.arguments import lace_argument, opened
-from lace.cli.options.links import AddressType, LinkChoices, link_options, make_terms
+from lace.cli.options.links import LinkChoices, link_options, make_terms
+from lace.cli.options.remotes import RemoteType, dialled
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, print_not_kept, print_outcome
 from lace.cli.output.output import count_of, json_option, print_json, say
@@ -31,7 +32,7 @@ _ENDED_WELL = (ExitCode.OK, ExitCode.NOTHING, ExitCode.REFUSED)
 @click.command("store")
 @lace_argument
 @click.argument("targets", nargs=-1, required=True, metavar="HASH|PREFIX…")
-@click.option("--to", "address", type=AddressType(), required=True, metavar="ADDRESS", help="The peer.")
+@click.option("--to", "address", type=RemoteType(), required=True, metavar="PEER", help="An address or a remote.")
 @link_options
 @json_option
 def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **links: Any) -> ExitCode:
@@ -42,7 +43,7 @@ def command(path: Path, targets: Sequence[str], address: Any, as_json: bool, **l
     nothing. "Sent" counts what the peer kept. If it refuses any, they are listed with its reasons and the exit code is
     9.
     """
-    choices = LinkChoices(**links)
+    address, choices = dialled(address, links)
     sent: set[str] = set()
     unconfirmed: set[str] = set()
     refused: dict[str, str] = {}

@@ -13,7 +13,7 @@ import click
 from lace.cli.commands.key import verifier_named
 from lace.cli.exchange.preview import walk_to_peer
 from lace.cli.options.arguments import LacePath, Target, lace_argument, opened
-from lace.cli.options.links import AddressType, LinkChoices, PinType, VerifierType
+from lace.cli.options.links import PinType, VerifierType
 from lace.cli.options.policies import (
     RuleChoices,
     chosen_exposures,
@@ -22,6 +22,7 @@ from lace.cli.options.policies import (
     read_exposures,
     select_options,
 )
+from lace.cli.options.remotes import RemoteType, dialled
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import json_option, print_json, say, say_hanging, short_hash, shown_hash
 from lace.errors import KeyUnavailable
@@ -52,7 +53,7 @@ MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
 @click.option(
     "--their-expose", multiple=True, metavar="all|selected|none|FILE", help="What the other side exposes to you."
 )
-@click.option("--address", type=AddressType(), metavar="ADDRESS", help="Ask this peer now; no records move.")
+@click.option("--address", type=RemoteType(), metavar="PEER", help="Ask this address or remote now; no records move.")
 @click.option(
     "--key", metavar="KEY|V", help="Who you are to the peer: your verifier or, with --address, a key of the ring."
 )
@@ -106,7 +107,7 @@ def command(
         here = WhySide(called="here", lace=lace, module=ours.module, exposures=ours.exposures, verifier=known)
         if address is not None:
             named = key if key is not None and not key.startswith("V.") else None
-            walked = walk_to_peer(here, target, address, LinkChoices(key=named, trust=trust, pin=pin))
+            walked = walk_to_peer(here, target, *dialled(address, {"key": named, "trust": trust, "pin": pin}))
             return _tell(walked, proofs, _lacking(lace, walked), as_json=as_json)
         theirs = stack.enter_context(opened(their_path)) if their_path is not None else None
         record = known_target(lace, target)

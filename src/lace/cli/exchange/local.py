@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lace.cli.options.arguments import opened
 from lace.cli.options.peerchoices import LocalChoices
 from lace.cli.options.policies import RuleChoices, named_selector, read_exposures
+from lace.cli.options.remotes import keep_outcome
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
 from lace.cli.output.output import metered, print_json, say
@@ -34,6 +35,7 @@ def exchange_locally(
     peer: Path,
     chosen: LocalChoices,
     *,
+    remote: str | None = None,
     as_json: bool,
 ) -> ExitCode:
     """Run a bounded exchange between two laces, and print its notices, progress and summary."""
@@ -65,6 +67,7 @@ def exchange_locally(
         held = held_back_here(first.store, parties[0].terms, outcome)
         laces = zip((first, second), parties, strict=True)
         incomplete = [one for lace, party in laces for one in incomplete_after(lace, party.terms.module)]
+        keep_outcome(first.store, remote, outcome, len(incomplete))
     print_outcome(outcome, seconds, 0, 0, held=held, incomplete=incomplete, as_json=as_json)
     return exit_code_of(outcome, incomplete)
 

@@ -137,7 +137,7 @@ def why_not_sent(lace: Lace, address: Any, record: RecordHash, terms: Terms, cho
     return walk_to_peer(here, record, address, choices).stopped
 
 
-def why_not_fetched(lace: Lace, address: Any, target: str, choices: LinkChoices) -> str:
+def why_not_fetched(lace: Lace, address: Any, choices: LinkChoices, target: str) -> str:
     """Why a record that we wanted from a peer did not come, in one line."""
     from lace.porcelain.why import WhySide
 

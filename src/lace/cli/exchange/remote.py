@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lace.cli.options.links import AddressType, LinkChoices, captured, link_options, make_node, make_terms
+from lace.cli.options.links import LinkChoices, captured, link_options, make_node, make_terms
+from lace.cli.options.remotes import RemoteType
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.interrupts import run_until_interrupted
 from lace.cli.output.outcome import exit_code_of, print_left_out, print_outcome
@@ -83,19 +84,19 @@ def _show_progress(hooks: Hooks, meter: ProgressMeter) -> None:
 
 
 def from_options(function: F) -> F:
-    """`--from ADDRESS` and how that connection is made."""
+    """`--from PEER` and how that connection is made."""
     function = link_options(function)
     return click.option(
-        "--from", "source", type=AddressType(), metavar="ADDRESS", help="First fetch it from this peer."
+        "--from", "source", type=RemoteType(), metavar="PEER", help="First fetch it from this address or remote."
     )(function)
 
 
-def fetch(lace: Lace, address: Any, wanted: str, choices: LinkChoices) -> None:
+def fetch(lace: Lace, address: Any, choices: LinkChoices, wanted: str) -> None:
     """Fetch what a hash, coordinate or prefix names into the lace, including the parts of large content."""
-    pull(lace, address, selector_of(wanted), choices)
+    pull(lace, address, choices, selector_of(wanted))
 
 
-def pull(lace: Lace, address: Any, module: Module, choices: LinkChoices) -> None:
+def pull(lace: Lace, address: Any, choices: LinkChoices, module: Module) -> None:
     """Run one bounded exchange that only receives; anything but a fixed point ends the command.
 
     Records that were not kept are reported but do not end it: one bad record must not keep all others away.

@@ -59,8 +59,8 @@ def lace_path(text: str) -> Path:
 
 
 def lace_argument(function: F) -> F:
-    """PATH: the lace."""
-    return click.argument("path", type=LacePath())(function)
+    """PATH: the lace; read before all other words, some of which are names that it knows."""
+    return click.argument("path", type=LacePath(), is_eager=True)(function)
 
 
 @contextmanager

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from lace.cli.options.arguments import LacePath
-from lace.cli.options.links import LINK_OPTIONS, AddressType, LinkChoices, link_options, make_terms, trace_option
+from lace.cli.options.arguments import LacePath, opened_for_rules
+from lace.cli.options.links import LINK_OPTIONS, LinkChoices, link_options, make_terms, trace_option
 from lace.cli.options.policies import RuleChoices, expose_option, select_options
+from lace.cli.options.remotes import RemoteType, lace_of, remote_name, with_remote
 from lace.cli.options.side import side_argument
 from lace.cli.output.failure import ExitCode
 from lace.values import dataclass
@@ -27,16 +28,28 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class PeerType(AddressType):
-    """An address, or the path of a lace on this machine."""
+class PeerType(RemoteType):
+    """An address, the name of a remote, or the path of a lace on this machine; a name means the remote first."""
 
     name = "peer"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         text = str(value)
-        if Path(text).is_file() or text.endswith(".lace") or ":memory:" in text:
+        is_path = Path(text).is_file() or text.endswith(".lace") or ":memory:" in text
+        if is_path and not _is_remote(text, lace_of(ctx)):
             return LacePath().convert(value, param, ctx)
         return super().convert(value, param, ctx)
+
+
+def _is_remote(name: str, path: Path | None) -> bool:
+    if path is None:
+        return False
+    from lace.porcelain.remotes import is_remote_name, remotes_of
+
+    if not is_remote_name(name):
+        return False
+    with opened_for_rules(path) as lace:
+        return any(remote.name == name for remote in remotes_of(lace.store))
 
 
 def require_lace(place: Path | str) -> Path:
@@ -80,6 +93,7 @@ class PeerChoices:
     path: Path | str  # a lace, or an archive
     master: str | None
     address: Any  # an address, or the path of a lace on this machine
+    remote: str | None  # the name under which this lace knows it
     child: Sequence[str]
     rules: RuleChoices
     expose: Sequence[str]
@@ -121,9 +135,14 @@ def peer_command(function: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
     @functools.wraps(function)
     def command(sources: Sequence[str], coordinates: Sequence[str], hashes: Sequence[str], **given: Any) -> ExitCode:
         _require_stdio(given["address"], given["child"])
+        peer, links = given["address"], {name: given.pop(name) for name in LINK_OPTIONS}
+        named = remote_name(peer)
+        if named is not None:
+            given["address"], links = peer.place, with_remote(peer, links)
         asked = PeerChoices(
             rules=RuleChoices.of(sources, coordinates, hashes, given["expose"]),
-            links={name: given.pop(name) for name in LINK_OPTIONS},
+            remote=named,
+            links=links,
             **{name: given.pop(name) for name in _GIVEN},
         )
         return function(asked, **given)

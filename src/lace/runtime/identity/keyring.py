@@ -118,6 +118,15 @@ class KeyRing:
         error.add_note(nearest(word, names) or "`lace key list` shows the names")
         raise error
 
+    def own(self, word: str) -> Verifier:
+        """The verifier of a key of this ring, by its name or verifier; no secret is needed. Else KeyUnavailable."""
+        if not word.startswith("V."):
+            return self.entry(word).verifier
+        verifier = Verifier.parse(word)
+        if all(entry.verifier != verifier for entry in self.entries()):
+            raise KeyUnavailable(f"no key of the ring {self.folder} has the verifier {verifier}")
+        return verifier
+
     def load(self, name_or_verifier: str) -> SigningKey:
         """The key of that name, or the one whose verifier that is."""
         return SigningKey.from_secret(self.load_secret(name_or_verifier))
