@@ -136,16 +136,16 @@ def _selector_file(name: str, limits: EngineLimits, words: Sequence[str] = ()) -
 
     text = _rules_or_word(name, words)
     module = Module.author(text, name=name, limits=limits)
-    tell_mistakes(text, name)
+    tell_mistakes(text, name, limits)
     return module
 
 
-def tell_mistakes(text: str, name: str) -> None:
+def tell_mistakes(text: str, name: str, limits: EngineLimits = _DEFAULT_LIMITS) -> None:
     """Tell the likely mistakes in rules that are about to be used: a typo never runs without a word."""
     from lace.datalog.language.annotations import read_annotated
     from lace.policy.lint import doubts, profile_of
 
-    program = read_annotated(text, name=name).program
+    program = read_annotated(text, name=name, limits=limits).program
     for doubt in doubts(program, profile_of(program)):
         print_warning(str(doubt))
 
@@ -170,7 +170,7 @@ def read_exposures(choices: Sequence[str], limits: EngineLimits = _DEFAULT_LIMIT
             continue
         text = _rules_or_word(choice, EXPOSURE_WORDS)
         found.append(Exposure.author(text, name=choice, limits=limits))
-        tell_mistakes(text, choice)
+        tell_mistakes(text, choice, limits)
     return tuple(found)
 
 
