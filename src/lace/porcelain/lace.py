@@ -348,15 +348,11 @@ class Lace(PutVerbs, Closing):
         """What decides a tip now: only the clock and the horizon, which both sides share."""
         return TipPolicy.at(self._clock.tai(), self.horizon_s)
 
-    def now(self) -> TAI:
-        """The time of this lace's clock."""
-        return self._clock.tai()
-
     def policy(self) -> LacePolicy | None:
         """The policy that this lace carries; None if nobody pinned a root here (`lace policy set`, `lace join`)."""
         from lace.porcelain.policy import read_lace_policy
 
-        return read_lace_policy(self.store, TipPolicy.at(self.now(), self.horizon_s))
+        return read_lace_policy(self.store, TipPolicy.at(self._clock.tai(), self.horizon_s))
 
     def _versions_of(self, coordinate: Coordinate) -> Callable[[str | None], Iterator[Entry]]:
         place = coordinate.group, coordinate.app, coordinate.name
