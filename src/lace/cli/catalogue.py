@@ -50,6 +50,7 @@ CATALOGUE = (
         "Look into laces, archives and captured streams from a browser.",
     ),
     Verb("Keys", "key", "key", "Create, list, show, import and lock signing keys."),
+    Verb("Keys", "name", "name", "Give names to keys, and show what others call them."),
     Verb("Exchange", "interlace", "interlace", "Exchange records with a peer until neither wants more."),
     Verb("Exchange", "follow", "follow", "Keep an exchange with a peer open and print what happens."),
     Verb("Exchange", "serve", "serve", "Accept peers and exchange with each of them until stopped."),

@@ -17,8 +17,9 @@ from lace.cli.output.output import json_option, print_json, say
 def command(path: Path, as_json: bool) -> ExitCode:
     """Have running nodes read their settings again, without losing links.
 
-    Each `lace serve` over this lace reloads its certificate, the quotas of its lace.toml and the policy of the lace, and
-    says what changed. If one cannot, it goes on as before, and the exit code is 6. The exit code is 1 if none runs.
+    Each `lace serve` over this lace reloads its certificate and the quotas of its lace.toml, as on SIGHUP, and says
+    what changed. If one cannot, it goes on as before, and the exit code is 6. The exit code is 1 if none runs. A new
+    policy of the lace needs no reload.
     """
     from lace.runtime.node.control import answering, ask_node
 

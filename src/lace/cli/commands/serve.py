@@ -254,8 +254,8 @@ def policy_terms(words: PolicyWords, limits: EngineLimits) -> Terms:
 async def _serve(serving: Serving, trace: Path | None, watch: Path | None, master: str | None) -> None:
     # While threads compute, the event loop waits this long for the interpreter each time it has something to do.
     sys.setswitchinterval(SWITCH_S)
-    from lace.runtime.node.node import Hooks
     from lace.runtime.node.control import BESIDE, control_path
+    from lace.runtime.node.node import Hooks
     from lace.runtime.node.watching import watched
 
     orders: Orders = {}

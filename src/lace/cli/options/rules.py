@@ -79,4 +79,7 @@ def read_rules(argument: str) -> tuple[str, str]:
     """Name and text of rules given as a file, on standard input, or directly."""
     if not argument.strip():
         raise InvalidLacegram("there are no rules: the text is empty", rule="empty-rules", found=repr(argument))
-    return ("<rules>", argument) if ":-" in argument else (argument, read_text(argument))
+    from lace.cli.options.names import resolved
+
+    name, text = ("<rules>", argument) if ":-" in argument else (argument, read_text(argument))
+    return name, resolved(text, name)
