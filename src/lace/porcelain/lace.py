@@ -278,6 +278,11 @@ class Lace(PutVerbs, Closing):
             raise self._no_tip(coordinate)
         return tip
 
+    @property
+    def clock(self) -> Clock:
+        """Where this lace takes the time from."""
+        return self._clock
+
     def tip_policy(self) -> TipPolicy:
         """What decides a tip now: only the clock and the horizon, which both sides share."""
         return TipPolicy.at(self._clock.tai(), self.horizon_s)

@@ -20,7 +20,7 @@ from lace.porcelain.exchange import Expose, Select, selector
 from lace.porcelain.lace import Lace
 from lace.porcelain.listing import Row
 from lace.porcelain.network import Caller, terms_of
-from lace.records.keys import SigningKey
+from lace.records.keys import Signer
 from lace.runtime.host.quotas import QuotaGate
 from lace.runtime.link.session import Outcome
 from lace.runtime.local.local import ExchangeAborted, LocalExchange
@@ -84,7 +84,7 @@ def preview(
     *,
     select: Select = None,
     expose: Expose = "none",
-    key: SigningKey | None = None,
+    key: Signer | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
 ) -> Preview:
@@ -102,7 +102,7 @@ def browse(
     address: str,
     *,
     select: Select = None,
-    key: SigningKey | None = None,
+    key: Signer | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
     max_records: int = MAX_OFFERED,

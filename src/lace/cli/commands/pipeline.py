@@ -11,6 +11,7 @@ import click
 
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.policies import chosen_exposures, chosen_selector, read_rules
+from lace.cli.options.spark import spark_options
 from lace.cli.output.output import json_option, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     *_POLICY_OPTIONS,
     click.option("--listing", "listings", multiple=True, type=NamedPath(), help="NAME=PATH: what a peer advertises."),
     click.option("--archive", "archives", multiple=True, type=NamedPath(), help="NAME=PATH to reconcile with."),
-    click.option("--master", help="Spark master: local[*] (default), spark://…, or sc://… for Spark Connect."),
+    spark_options("Spark master: local[*] (default), spark://…, or sc://… for Spark Connect."),
     click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle."),
 ]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lace.cli.options.arguments import not_a_file, opened
+from lace.cli.options.spark import spark_options
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def side_argument(*, required: bool = True) -> Callable[[F], F]:
     """PATH, a lace or an archive, and `--master` for the latter."""
 
     def decorate(function: F) -> F:
-        master = click.option("--master", help="With an archive: Spark master, as in `lace archive`.")
+        master = spark_options("With an archive: Spark master, as in `lace archive`.")
         return click.argument("path", type=LaceOrArchive(), required=required, is_eager=True)(master(function))
 
     return decorate
