@@ -114,7 +114,7 @@ def asked_status(known: RemoteStatus, outcome: Outcome, preview: Preview, held: 
         last=known.last,
         stored_since=known.stored_since,
         was_asked=True,
-        trouble="" if outcome.is_complete else ": ".join(filter(None, (outcome.ending, outcome.detail))),
+        trouble="" if outcome.is_complete else ": ".join(filter(None, (outcome.status, outcome.detail))),
         missing_here=tuple(_missing(preview.wanted, known.refused_here, "it was not fetched yet")),
         missing_there=tuple(_missing(preview.asked_for.values(), refused, "it was not sent yet")),
         not_shown=0 if held is None else held.records,

@@ -50,13 +50,14 @@ def name_book(store: RecordStore) -> NameBook:
     return NameBook.of(store, ring_names())
 
 
-def resolved(text: str, name: str) -> str:
+def resolved(text: str, name: str, place: Path | str | None = None) -> str:
     """Rules as they were authored, with `@bob` replaced by the verifier of that name; refused where it names no key."""
     if "@" not in text:
         return text
     from lace.people.names import NameBook, with_verifiers
 
-    path = lace_of(click.get_current_context(silent=True))
+    context = click.get_current_context(silent=True)
+    path = Path(place) if place is not None and Path(place).is_file() else lace_of(context)
     if path is None:
         book = NameBook(tuple(_ring_book()))
     else:
