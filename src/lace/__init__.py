@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from lace.porcelain.visibility import NotExposed
     from lace.records.keys import Signer, SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
-    from lace.records.tip import CoordinateVersion, TipPolicy
+    from lace.records.tip import CoordinateVersion, JudgedVersion, TipPolicy, VersionState
     from lace.records.validate import validate
     from lace.runtime.clock import Clock
     from lace.runtime.host.quotas import Allowance, Quotas
@@ -119,6 +119,7 @@ __all__ = [
     "InvalidRecord",
     "InvalidStream",
     "InvalidText",
+    "JudgedVersion",
     "KeyEntry",
     "KeyRing",
     "KeyUnavailable",
@@ -169,6 +170,7 @@ __all__ = [
     "TreeResult",
     "ValidRecord",
     "Verifier",
+    "VersionState",
     "backup",
     "browse",
     "compact",
@@ -227,7 +229,7 @@ _HOMES = {
     "lace.porcelain.upkeep": "Compacted backup compact repair restore",
     "lace.records.keys": "Signer SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
-    "lace.records.tip": "CoordinateVersion TipPolicy",
+    "lace.records.tip": "CoordinateVersion JudgedVersion TipPolicy VersionState",
     "lace.records.validate": "validate",
     "lace.runtime.clock": "Clock",
     "lace.runtime.local.follow": "LocalFollow",

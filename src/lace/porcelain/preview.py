@@ -21,6 +21,8 @@ from lace.porcelain.lace import Lace
 from lace.porcelain.listing import Row
 from lace.porcelain.network import Caller, terms_of
 from lace.records.keys import Signer
+from lace.records.link import LINK_SUFFIX
+from lace.records.retraction import RETRACT
 from lace.runtime.host.quotas import QuotaGate
 from lace.runtime.link.session import Outcome
 from lace.runtime.local.local import ExchangeAborted, LocalExchange
@@ -31,7 +33,8 @@ from lace.store.memory import MemoryStore
 from lace.transports.tls import ClientTls
 from lace.values import dataclass
 
-SHOWN = (names.TYPE, names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH)
+SHOWN = (names.TYPE, names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH,
+         RETRACT, RETRACT + LINK_SUFFIX)  # fmt: skip
 MAX_OFFERED = 1_000_000
 
 
