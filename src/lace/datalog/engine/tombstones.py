@@ -79,6 +79,7 @@ class LiveRows(Run):
         self.dead: Tombstones = Tombstones(inner.rows, thresholds.marks_part) if dead is None else dead.copy()
         self._compact: RunView | None = None
         self._dead_run: RunView | None = None
+        self.rows: int = inner.rows
         self._recount()
 
     def _recount(self) -> None:

@@ -81,7 +81,7 @@ CREATE TABLE symbol_pages(id INTEGER PRIMARY KEY, entries BLOB NOT NULL, sum INT
 """
 
 # What is summed: for each table its key and its other columns, in the order in which they are summed.
-SUMMED_FIRST = {
+SUMMED_FIRST: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "symbol_blocks": (("block",), ("texts",)),
     "segments": (("id",), ("first_record", "last_record", "records", "columns")),
     "removals": (("seq",), ("columns",)),
@@ -89,7 +89,11 @@ SUMMED_FIRST = {
     "coordinates": (("space", "name", "tai", "record"), ("code", "signer", "data_length")),
     "settings": (("namespace", "key"), ("value",)),
 }
-SUMMED = {**SUMMED_FIRST, "symbol_runs": (("run",), ("keys",)), "symbol_pages": (("id",), ("entries",))}
+SUMMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **SUMMED_FIRST,
+    "symbol_runs": (("run",), ("keys",)),
+    "symbol_pages": (("id",), ("entries",)),
+}
 
 
 def _start(connection: sqlite3.Connection) -> None:
