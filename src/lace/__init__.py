@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from lace.records.coordinate import Coordinate
     from lace.records.keys import Signer, SigningKey, SigningSecret
     from lace.records.model import Blob, Parts, Plex, Seal, ValidRecord
-    from lace.records.tip import CoordinateVersion, TipPolicy
+    from lace.records.tip import CoordinateVersion, JudgedVersion, TipPolicy, VersionState
     from lace.records.validate import validate
     from lace.runtime.clock import Clock
     from lace.runtime.host.cursors import CursorLimits
@@ -182,6 +182,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "InvalidSignature",
     "InvalidStream",
     "InvalidText",
+    "JudgedVersion",
     "KeyEntry",
     "KeyRing",
     "KeyUnavailable",
@@ -258,6 +259,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Usage",
     "ValidRecord",
     "Verifier",
+    "VersionState",
     "WaitingLimits",
     "Writable",
     "backup",
@@ -331,7 +333,7 @@ _HOMES = {
     "lace.records.coordinate": "Coordinate",
     "lace.records.keys": "Signer SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord Parts",
-    "lace.records.tip": "CoordinateVersion TipPolicy",
+    "lace.records.tip": "CoordinateVersion JudgedVersion TipPolicy VersionState",
     "lace.records.validate": "validate",
     "lace.runtime.clock": "Clock",
     "lace.runtime.host.cursors": "CursorLimits",
