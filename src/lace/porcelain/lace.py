@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.explain import Explanation
     from lace.porcelain.forgetting import Forgotten
+    from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 
 MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
@@ -90,7 +91,7 @@ class Lace(PutVerbs, Closing):
     ) -> None:
         self._store = store
         self._is_closed = False
-        self.limits = limits or RecordLimits()
+        self.limits: RecordLimits = limits or RecordLimits()
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()
@@ -366,6 +367,12 @@ class Lace(PutVerbs, Closing):
     def tip_policy(self) -> TipPolicy:
         """What decides a tip now: only the clock and the horizon, which both sides share."""
         return TipPolicy.at(self._clock.tai(), self.horizon_s)
+
+    def policy(self) -> LacePolicy | None:
+        """The policy that this lace carries; None if nobody pinned a root here (`lace policy set`, `lace join`)."""
+        from lace.porcelain.policy import read_lace_policy
+
+        return read_lace_policy(self.store, TipPolicy.at(self._clock.tai(), self.horizon_s))
 
     def _versions_of(self, coordinate: Coordinate) -> Callable[[str | None], Iterator[Entry]]:
         place = coordinate.group, coordinate.app, coordinate.name
