@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from hypothesis import given
@@ -58,7 +59,7 @@ def test_a_changed_certificate_has_no_pin_or_the_one_that_a_library_reads(at: in
         return
     try:
         key = x509.load_der_x509_certificate(changed).public_key()
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm, UserWarning):  # a warning is an error here: the library is in doubt
         return
     form = serialization.PublicFormat.SubjectPublicKeyInfo
     assert found == hashlib.sha256(key.public_bytes(serialization.Encoding.DER, form)).digest()
