@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
     from lace.porcelain.node import LinkEvent, LinkEvents, NodeOptions, Policy, PolicyFor
+    from lace.porcelain.policy import LacePolicy
     from lace.porcelain.preview import browse, preview
     from lace.porcelain.putting import FileState, PutBatch, TreeResult
     from lace.porcelain.query import Answer, query
@@ -188,6 +189,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "KeyUnavailable",
     "Lace",
     "LaceError",
+    "LacePolicy",
     "LacegramId",
     "LimitExceeded",
     "LinkEvent",
@@ -322,6 +324,7 @@ _HOMES = {
     "lace.porcelain.listing": "Row",
     "lace.porcelain.network": "connect relay serve",
     "lace.porcelain.node": "LinkEvent LinkEvents NodeOptions Policy PolicyFor",
+    "lace.porcelain.policy": "LacePolicy",
     "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "FileState PutBatch TreeResult",
     "lace.porcelain.query": "Answer query",
