@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lace.datalog.explain.explanation import Explanation
     from lace.errors import (
         CursorExpired,
         EvaluationStopped,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from lace.porcelain.completeness import Incomplete
     from lace.porcelain.exchange import Exchanged, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
-    from lace.porcelain.explain import Explanation, explain
+    from lace.porcelain.explain import explain
     from lace.porcelain.following import FollowedLink, LinkState
     from lace.porcelain.lace import Lace, generate_key
     from lace.porcelain.lace import open_lace as open  # noqa: A004  (lace.open is the point)
@@ -216,7 +217,8 @@ _HOMES = {
     "lace.runtime.node.links": "LinkInfo",
     "lace.runtime.node.metrics": "MetricsSink",
     "lace.porcelain.listing": "Row",
-    "lace.porcelain.explain": "Explanation explain",
+    "lace.datalog.explain.explanation": "Explanation",
+    "lace.porcelain.explain": "explain",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
     "lace.porcelain.visibility": "NotExposed",
     "lace.porcelain.preview": "browse preview",
