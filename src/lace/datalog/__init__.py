@@ -26,7 +26,7 @@ rules or facts, a program that was not checked.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lace.datalog.explain.explanation import Explanation
@@ -71,13 +71,15 @@ _NAMES = {name: (module, name) for module, names in _HOMES.items() for name in n
 _NAMES["Program"] = _NAMES.pop("CompiledProgram")
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name from the module that defines it, and keep it here."""
-    if name not in _NAMES:
-        raise AttributeError(f"module 'lace.datalog' has no attribute {name!r}")
-    module, own = _NAMES[name]
-    value = globals()[name] = getattr(import_module(module), own)
-    return value
+if not TYPE_CHECKING:  # a type checker reads the imports above, so that it finds a name that is misspelt
+
+    def __getattr__(name):
+        """Import a public name from the module that defines it, and keep it here."""
+        if name not in _NAMES:
+            raise AttributeError(f"module 'lace.datalog' has no attribute {name!r}")
+        module, own = _NAMES[name]
+        value = globals()[name] = getattr(import_module(module), own)
+        return value
 
 
 def __dir__() -> list[str]:

@@ -13,11 +13,11 @@ from lace.datalog.engine.on_demand import BaseFacts, FactsOnDemand
 from lace.datalog.explain import Known, why, why_not
 from lace.datalog.explain.explanation import Explanation
 from lace.datalog.goals import require_known
-from lace.datalog.language.annotations import read_annotated
+from lace.datalog.language.annotations import Sidecar, read_annotated
 from lace.datalog.language.limiting import stated_limits
 from lace.datalog.language.parser import parse_atom
 from lace.datalog.language.syntax import Atom, Fact
-from lace.datalog.language.validate import check_program
+from lace.datalog.language.validate import CheckedProgram, check_program
 from lace.datalog.meter import Interrupt, never
 from lace.datalog.source import FactSource
 from lace.limits import EngineLimits, ExplainLimits
@@ -42,8 +42,8 @@ class Explainer:
         limits = limits or stated_limits(rules, name=name)
         self._base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
         annotated = read_annotated(rules, name=name, limits=limits)
-        self.annotations = annotated.sidecar
-        self.checked = check_program(annotated.program, profile_of(self._base), limits)
+        self.annotations: Sidecar = annotated.sidecar
+        self.checked: CheckedProgram = check_program(annotated.program, profile_of(self._base), limits)
         self._derived = FactsOnDemand(self.checked, self._base, limits, interrupt)
         in_columns = self._base.columns is not None
         source: FactSource = CombinedSource(self._base.parts) if in_columns else BaseFacts(self._base)
