@@ -65,9 +65,9 @@ from lace.store import MemoryStore, open_store
 from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:
+    from lace.datalog.explain.explanation import Explanation
     from lace.intake.bundles import ImportReport, RejectedSink
     from lace.porcelain.checkout import CheckedOut
-    from lace.porcelain.explain import Explanation
     from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 
