@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.completeness import Incomplete
     from lace.porcelain.content import ByteReader, Content
+    from lace.porcelain.diagnosis import Finding, LaceStatus, PlanShown, View, check, plan, status, view, why
     from lace.porcelain.exchange import Exchanged, Expose, Select, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
@@ -92,11 +93,14 @@ if TYPE_CHECKING:
     from lace.porcelain.preview import browse, preview
     from lace.porcelain.putting import FileState, PutBatch, TreeResult
     from lace.porcelain.query import Answer, query
+    from lace.porcelain.remotes import LastExchange, Remote
     from lace.porcelain.ruleviews import RuleChanges, RuleSnapshot, RuleView, follow_rules
+    from lace.porcelain.status import Missing, RemoteStatus
     from lace.porcelain.tips import Tip
     from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
     from lace.porcelain.verify import Damage
     from lace.porcelain.visibility import NotExposed
+    from lace.porcelain.why import Gate, Walk
     from lace.records.coordinate import Coordinate
     from lace.records.keys import Signer, SigningKey, SigningSecret
     from lace.records.model import Blob, Parts, Plex, Seal, ValidRecord
@@ -166,8 +170,10 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Fact",
     "FactSource",
     "FileState",
+    "Finding",
     "FixedPoint",
     "FollowedLink",
+    "Gate",
     "HeldBack",
     "HoldingBack",
     "Hooks",
@@ -188,7 +194,9 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "KeyUnavailable",
     "Lace",
     "LaceError",
+    "LaceStatus",
     "LacegramId",
+    "LastExchange",
     "LimitExceeded",
     "LinkEvent",
     "LinkEvents",
@@ -198,6 +206,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "LocalProtocolError",
     "Lost",
     "MetricsSink",
+    "Missing",
     "MissingExtra",
     "Module",
     "Node",
@@ -210,6 +219,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Notice",
     "Outcome",
     "Parts",
+    "PlanShown",
     "Plex",
     "Policy",
     "PolicyFor",
@@ -225,7 +235,9 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "RefusedByPeer",
     "RefusingLimits",
     "Rejected",
+    "Remote",
     "RemoteProtocolError",
+    "RemoteStatus",
     "RepairReport",
     "Requested",
     "Row",
@@ -260,10 +272,13 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "ValidRecord",
     "Verifier",
     "VersionState",
+    "View",
     "WaitingLimits",
+    "Walk",
     "Writable",
     "backup",
     "browse",
+    "check",
     "compact",
     "connect",
     "exchange",
@@ -272,6 +287,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "follow",
     "follow_rules",
     "generate_key",
+    "plan",
     "preview",
     "publish",
     "query",
@@ -280,7 +296,10 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "restore",
     "selector",
     "serve",
+    "status",
     "validate",
+    "view",
+    "why",
 ]
 
 _HOMES = {
@@ -314,6 +333,7 @@ _HOMES = {
     "lace.porcelain.checkout": "CheckedOut",
     "lace.porcelain.completeness": "Incomplete",
     "lace.porcelain.content": "ByteReader Content",
+    "lace.porcelain.diagnosis": "Finding LaceStatus PlanShown View check plan status view why",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector Select Expose",
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.export": "Writable",
@@ -325,11 +345,14 @@ _HOMES = {
     "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "FileState PutBatch TreeResult",
     "lace.porcelain.query": "Answer query",
+    "lace.porcelain.remotes": "Remote LastExchange",
     "lace.porcelain.ruleviews": "RuleChanges RuleSnapshot RuleView follow_rules",
+    "lace.porcelain.status": "Missing RemoteStatus",
     "lace.porcelain.tips": "Tip",
     "lace.porcelain.upkeep": "Compacted backup compact repair restore",
     "lace.porcelain.verify": "Damage",
     "lace.porcelain.visibility": "NotExposed",
+    "lace.porcelain.why": "Gate Walk",
     "lace.records.coordinate": "Coordinate",
     "lace.records.keys": "Signer SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord Parts",
