@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.completeness import Incomplete
     from lace.porcelain.content import ByteReader, Content
-    from lace.porcelain.diagnosis import Finding, LaceStatus, PlanShown, View, check, plan, status, view, why
+    from lace.porcelain.diagnosis import Finding, LaceStatus, PeerView, PlanShown, check, plan, status, view, why
     from lace.porcelain.exchange import Exchanged, Expose, Select, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
     from lace.porcelain.node import LinkEvent, LinkEvents, NodeOptions, Policy, PolicyFor
+    from lace.porcelain.policy import LacePolicy
     from lace.porcelain.preview import browse, preview
     from lace.porcelain.putting import FileState, PutBatch, TreeResult
     from lace.porcelain.query import Answer, query
@@ -194,6 +195,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "KeyUnavailable",
     "Lace",
     "LaceError",
+    "LacePolicy",
     "LaceStatus",
     "LacegramId",
     "LastExchange",
@@ -219,6 +221,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Notice",
     "Outcome",
     "Parts",
+    "PeerView",
     "PlanShown",
     "Plex",
     "Policy",
@@ -272,7 +275,6 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "ValidRecord",
     "Verifier",
     "VersionState",
-    "View",
     "WaitingLimits",
     "Walk",
     "Writable",
@@ -333,7 +335,7 @@ _HOMES = {
     "lace.porcelain.checkout": "CheckedOut",
     "lace.porcelain.completeness": "Incomplete",
     "lace.porcelain.content": "ByteReader Content",
-    "lace.porcelain.diagnosis": "Finding LaceStatus PlanShown View check plan status view why",
+    "lace.porcelain.diagnosis": "Finding LaceStatus PlanShown PeerView check plan status view why",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector Select Expose",
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.export": "Writable",
@@ -342,6 +344,7 @@ _HOMES = {
     "lace.porcelain.listing": "Row",
     "lace.porcelain.network": "connect relay serve",
     "lace.porcelain.node": "LinkEvent LinkEvents NodeOptions Policy PolicyFor",
+    "lace.porcelain.policy": "LacePolicy",
     "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "FileState PutBatch TreeResult",
     "lace.porcelain.query": "Answer query",

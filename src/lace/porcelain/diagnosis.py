@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lace.errors import InvalidInput, InvalidLacegram, LaceError
 from lace.iltp.address import Address
+from lace.interlace.setup.terms import Rules, Terms
 from lace.limits import EngineLimits
 from lace.notation.fact import Fact, Predicate
 from lace.notation.identifiers import ExchangePlanId, RecordHash, Verifier
@@ -20,7 +21,7 @@ from lace.notation.tai import TAI
 from lace.policy.notice import Notice
 from lace.policy.origin import Viewer
 from lace.porcelain.completeness import Incomplete
-from lace.porcelain.exchange import Expose, Select, exposures, local_parties, selector
+from lace.porcelain.exchange import Expose, Select, exposures, local_parties, rules_for, selector
 from lace.porcelain.lace import Lace, open_lace
 from lace.porcelain.listing import Row
 from lace.porcelain.network import Caller, terms_of
@@ -34,7 +35,6 @@ from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.datalog.language.validate import Profile
-    from lace.interlace.setup.terms import Terms
     from lace.porcelain.why import Walk
 
 _DEFAULT_LIMITS = EngineLimits()
@@ -54,9 +54,9 @@ def why(
     peer: Lace | None = None,
     *,
     select: Select = None,
-    expose: Expose = "none",
+    expose: Expose | None = None,
     their_select: Select | Literal["unknown"] = "unknown",
-    their_expose: Expose = "none",
+    their_expose: Expose | None = None,
     here: Verifier | None = None,
     there: Verifier | None = None,
 ) -> Walk:
@@ -67,15 +67,22 @@ def why(
     """
     from lace.porcelain.why import WhySide, known_target, walk
 
-    ours = selector(select)
+    ours = rules_for(lace, select, expose)
+    mine = WhySide(called="here", lace=lace, module=ours.module, exposures=ours.exposures, verifier=here)
+    asked = None if their_select == "unknown" else their_select
     theirs = None
-    if their_select != "unknown":
-        theirs = selector(their_select)
-    elif peer is not None:
-        theirs = ours
-    mine = WhySide(called="here", lace=lace, module=ours, exposures=exposures(expose, ours), verifier=here)
-    shown = exposures(their_expose, theirs or ours)
-    other = WhySide(called="there", lace=peer, module=theirs, exposures=shown, verifier=there)
+    if peer is not None:
+        theirs = rules_for(peer, select if their_select == "unknown" else asked, their_expose)
+    elif their_select != "unknown":
+        module = selector(asked)
+        theirs = Rules(module, () if their_expose is None else exposures(their_expose, module))
+    other = WhySide(
+        called="there",
+        lace=peer,
+        module=None if theirs is None else theirs.module,
+        exposures=() if theirs is None else theirs.exposures,
+        verifier=there,
+    )
     target = known_target(lace, record) if peer is None else _known_to(lace, peer, record)
     comes = not lace.store.have(target) and peer is not None and peer.store.have(target)
     walked = walk(target, *((other, mine) if comes else (mine, other)), now=lace.clock.tai())
@@ -96,7 +103,7 @@ def _known_to(lace: Lace, peer: Lace, record: str) -> RecordHash:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class View:
+class PeerView:
     """What one peer's rules could see of a lace: records that are not in it do not exist for them."""
 
     lace: Lace
@@ -117,15 +124,15 @@ class View:
 
 
 def view(
-    lace: Lace, viewer: Verifier | str, *, expose: Expose = "none", select: Select = None, at: TAI | None = None
-) -> View:
+    lace: Lace, viewer: Verifier | str, *, expose: Expose | None = None, select: Select = None, at: TAI | None = None
+) -> PeerView:
     """What the rules of a peer with this verifier could see of a lace, now or at a time."""
     from lace.porcelain.visibility import visible_records
 
     seen_by = Viewer(str(viewer))
-    shown = exposures(expose, selector(select))
+    shown = rules_for(lace, select, expose).exposures
     admitted = visible_records(lace.store.snapshot(), seen_by, shown, at=at or lace.clock.tai())
-    return View(lace, seen_by, admitted)
+    return PeerView(lace, seen_by, admitted)
 
 
 # check
@@ -162,7 +169,7 @@ def check(rules: str, *, purpose: For = "auto", given: Iterable[Predicate] = ())
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedRules:
     """What is wrong with one text of rules."""
 
     errors: Sequence[InvalidLacegram]
@@ -177,7 +184,7 @@ def check_rules(
     given: Iterable[Predicate] = (),
     name: str = "<rules>",
     limits: EngineLimits = _DEFAULT_LIMITS,
-) -> Checked:
+) -> CheckedRules:
     """The same as the errors that would be raised; without a profile, that of what the rules define."""
     from lace.datalog.language.annotations import read_annotated_all
     from lace.datalog.language.validate import check_all
@@ -189,7 +196,7 @@ def check_rules(
     program = for_some_viewer(source.program) if chosen is EXPOSURE_PROFILE else source.program
     errors = [*errors, *check_all(program, chosen, limits)]
     found = [] if errors else doubts(source.program, chosen, given)
-    return Checked(sorted(errors, key=lambda one: (one.line, one.column)), found, len(source.program.rules))
+    return CheckedRules(sorted(errors, key=lambda one: (one.line, one.column)), found, len(source.program.rules))
 
 
 def _finding(kind: Kind, error: InvalidLacegram) -> Finding:
@@ -287,7 +294,7 @@ def status(
     *names: str,
     ask: bool = True,
     select: Select = None,
-    expose: Expose = "none",
+    expose: Expose | None = None,
     keys: KeyRing | None = None,
 ) -> LaceStatus:
     """How a lace and its remotes compare: all of them, or those named; nothing moves.
