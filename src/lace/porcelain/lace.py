@@ -66,9 +66,9 @@ from lace.store.base import Entry, RecordStore, StoreStat
 from lace.store.forgotten import all_forgotten, take_again
 
 if TYPE_CHECKING:
+    from lace.datalog.explain.explanation import Explanation
     from lace.intake.bundles import ImportReport, RejectedSink
     from lace.porcelain.checkout import CheckedOut
-    from lace.porcelain.explain import Explanation
     from lace.porcelain.forgetting import Forgotten
     from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
