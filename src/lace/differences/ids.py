@@ -74,7 +74,7 @@ class Ids:
         """Some of them, chosen by ascending position or by a mask."""
         if isinstance(chosen, slice):
             return Ids(np.ascontiguousarray(self.words[:, chosen]), np.ascontiguousarray(self.letters[chosen]))
-        places: Positions = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else cast(Positions, chosen)
+        places: Positions = np.flatnonzero(chosen) if chosen.dtype.kind == "b" else cast(Positions, chosen)
         return Ids(_ordered(self.words, places), self.letters[places])
 
     def positions(self, wanted: Ids) -> Positions:
