@@ -36,16 +36,17 @@ class Site:
     def lace(self) -> dict[str, Shown]:
         shown: dict[str, Shown] = {}
         for name, versions in self.history.items():
-            for at, one in shown_of(name, versions.values()).items():
-                if not one.beside or at not in self.history:
-                    shown[at] = one
+            found = shown_of(name, versions.values())
+            shown |= {at: one for at, one in found.items() if not one.beside or at not in self.history}
         return shown
 
     def store(self, name: str, item: Item | None, bases: tuple[str, ...]) -> str:
         self.written += 1
         known = self.history.setdefault(name, {})
         self.time = max([self.time, *(int(known[base].tai[:10]) for base in bases if base in known)]) + 1
-        made = Version(f"P.{self.number}{self.written:06}", f"{self.time}:000000000", f"V.{self.number}" + "x" * 8, bases, item)
+        made = Version(
+            f"P.{self.number}{self.written:06}", f"{self.time}:000000000", f"V.{self.number}" + "x" * 8, bases, item
+        )
         known[made.hash] = made
         return made.hash
 
@@ -106,10 +107,9 @@ class Site:
         self.create(random.choice([*NAMES, *self.disk]), Item("" if kind is FileKind.FOLDER else f"c{number}", kind))
 
     def create(self, name: str, item: Item) -> None:
-        for other in list(self.disk):
-            if other.startswith(f"{name}/") and item.kind is not FileKind.FOLDER:
-                del self.disk[other]
-            elif name.startswith(f"{other}/") and self.disk[other].kind is not FileKind.FOLDER:
+        for other, there in list(self.disk.items()):
+            is_below = other.startswith(f"{name}/") and item.kind is not FileKind.FOLDER
+            if is_below or (name.startswith(f"{other}/") and there.kind is not FileKind.FOLDER):
                 del self.disk[other]
         self.disk[name] = item
 
@@ -159,8 +159,12 @@ def run(seed: int) -> None:
     blocked = {step.name for site in sites for step in plan(site.lace(), site.scan(), site.agreed)}
     one, other = (site.scan() for site in sites)
     differ = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
-    assert all(name in blocked or any(above in blocked for above in above_of(name)) or
-               any(b.startswith(f"{name}/") for b in blocked) for name in differ), f"seed {seed}: {differ}, {blocked}"
+    assert all(
+        name in blocked
+        or any(above in blocked for above in above_of(name))
+        or any(b.startswith(f"{name}/") for b in blocked)
+        for name in differ
+    ), f"seed {seed}: {differ}, {blocked}"
     held = {version.meaning for site in sites for all_of in site.history.values() for version in all_of.values()}
     assert seen <= held | {None}, f"seed {seed}"
     for site in sites:
@@ -248,3 +252,19 @@ def test_what_somebody_makes_of_the_file_beside_is_a_file_of_its_own() -> None:
     rest(one, other)
     assert one.disk == other.disk
     assert one.disk[beside] == Item("notes on it")
+
+
+@pytest.mark.clause("082-HEAD-03")
+def test_an_edit_outlives_a_deletion_and_is_the_newest_version_again() -> None:
+    one, other = (Site(number, Random(number)) for number in (1, 2))
+    one.disk["a"] = Item("base")
+    rest(one, other)
+    one.disk["a"] = Item("edit")
+    one.take(plan(one.lace(), one.disk, one.agreed)[0])
+    other.time += 100
+    del other.disk["a"]
+    other.take(plan(other.lace(), other.disk, other.agreed)[0])
+    exchange(one, other)
+    rest(one, other)
+    assert one.disk == other.disk == {"a": Item("edit")}
+    assert max(one.history["a"].values(), key=lambda version: version.tai).meaning == Item("edit")

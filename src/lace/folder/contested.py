@@ -14,6 +14,7 @@ from lace.limits import SECOND_NS
 from lace.notation.tai import TAI
 from lace.records.fileform import name_of, path_of
 from lace.records.heads import heads_of
+from lace.records.tip import tip_order
 from lace.values import dataclass
 
 _LONGEST = 255  # bytes of a part that file systems take
@@ -33,7 +34,7 @@ class Version:
 def shown_of(name: str, versions: Iterable[Version]) -> dict[str, Shown]:
     """What the versions of one coordinate put into the folder, by name; nothing if they were retracted."""
     groups = heads_of(versions)
-    settled = tuple(version.hash for group in groups for version in group if version.meaning is None)
+    gone = [version for group in groups for version in group if version.meaning is None]
     found: dict[str, Shown] = {}
     for group in groups:
         first = group[0]
@@ -41,7 +42,9 @@ def shown_of(name: str, versions: Iterable[Version]) -> dict[str, Shown]:
             continue
         hashes = tuple(version.hash for version in group)
         if not found:
-            found[name] = Shown(first.meaning, (*hashes, *settled))
+            is_withdrawn = any(tip_order(version) > tip_order(first) for version in gone)
+            hashes += tuple(version.hash for version in gone)
+            found[name] = Shown(first.meaning, hashes, is_withdrawn=is_withdrawn)
         elif (beside := beside_name(name, first)) is not None:
             found[beside] = Shown(first.meaning, hashes, name)
     return found
@@ -60,7 +63,7 @@ def beside_name(name: str, version: Version) -> str | None:
     moment = datetime.fromtimestamp(TAI(version.tai).to_unix_ns() // SECOND_NS, UTC).strftime("%Y-%m-%d %H.%M.%S")
     writer = version.signer[2:10] if version.signer else "unsigned"
     dot = last.rfind(b".")
-    stem, ending = (last[:dot], last[dot:]) if 0 < dot and len(last) - dot <= 16 else (last, b"")
+    stem, ending = (last[:dot], last[dot:]) if dot > 0 and len(last) - dot <= 16 else (last, b"")
     added = f" (conflict {moment} {writer} {version.hash[2:8]})".encode() + ending
     return name_of([*above, _cut(stem, _LONGEST - len(added)) + added])
 
@@ -84,4 +87,3 @@ def contested(names: Iterable[tuple[str, Shown]]) -> dict[str, list[tuple[str, S
         if shown.beside:
             found.setdefault(shown.beside, []).append((name, shown))
     return found
-

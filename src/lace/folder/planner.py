@@ -51,8 +51,10 @@ def _step(name: str, shown: Shown | None, found: Item | None, last: Shown | None
     here = shown.item if shown else None
     before = last.item if last else None
     bases = (*(last.versions if last else ()), *also)
-    if also and found != before or also and here == before:  # somebody removed what was beside it: that settles it
+    if (also and found != before) or (also and here == before):  # somebody removed what was beside it: that settles it
         return Step(Do.TAKE if found else Do.RETRACT, name, found, shown, bases)
+    if shown is not None and shown.is_withdrawn and found == here:
+        return Step(Do.TAKE, name, found, shown, shown.versions)  # say once more what outlives the deletion
     if found == here:
         # Invariant: an agreement names only what both sides hold.
         return None if shown == last else Step(Do.AGREE, name, found, shown)
@@ -90,7 +92,7 @@ def _in_shape(steps: list[Step], disk: Disk) -> Iterator[Step]:
     for step in steps:
         if step.do is Do.WRITE and step.shown is not None:
             is_file = step.shown.item.kind is not FileKind.FOLDER
-            if not files.isdisjoint(above_of(step.name)) or is_file and step.name in folders:
+            if not files.isdisjoint(above_of(step.name)) or (is_file and step.name in folders):
                 # Invariant: of two that cannot be beside each other, the one on disk stays.
                 yield step._replace(do=Do.BLOCKED)
                 continue

@@ -25,6 +25,7 @@ class Shown(NamedTuple):
     item: Item
     versions: tuple[str, ...]  # the heads that mean this, the newest first
     beside: str = ""  # the name of the contested file that this one shows another head of
+    is_withdrawn: bool = False  # by a newer deletion that did not know it
 
 
 Disk = Mapping[str, Item]
