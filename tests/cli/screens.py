@@ -111,9 +111,15 @@ SCENES: dict[str, list[Scene]] = {
         scene("ls notes.lace"),
         scene("ls notes.lace --columns Title,Content-Type"),
         scene("ls notes.lace --json", wraps=True),
+        scene("ls notes.lace --all"),
         scene("ls notes.lace //nowhere"),
         scene("ls empty.lace"),
     ],
+    "retract": [
+        scene("retract notes.lace //u//ding//plain", wraps=True),
+        scene("retract notes.lace //u//ding//missing", exits=(1,)),
+    ],
+    "undo": [scene("undo notes.lace //u//ding//plain", exits=(0, 1), wraps=True)],
     "cat": [scene("cat notes.lace {hostile}", wraps=True)],
     "facts": [scene("facts notes.lace {hostile}", wraps=True)],
     "find": [
@@ -167,6 +173,19 @@ SCENES: dict[str, list[Scene]] = {
     ],
     "store": [scene("store notes.lace {plain} --to unix:{socket}", exits=(0, 1, 8))],
     "tap": [scene("tap trace.jsonl"), scene("tap trace.jsonl --facts", exits=(0, 2))],
+    "status": [
+        scene("status notes.lace --expose all", exits=(0, 1, 6, 8, 9, 10)),
+        scene("status notes.lace --offline", exits=(0, 1, 10)),
+        scene("status other.lace", exits=(1,)),
+    ],
+    "peers": [scene("peers served/far.lace", exits=(1, 3)), scene("peers notes.lace", exits=(1,))],
+    "reload": [scene("reload notes.lace", exits=(1,))],
+    "name": [
+        scene("name add notes.lace anna me"),
+        scene("name list notes.lace"),
+        scene("name list notes.lace --full", wraps=True),
+        scene("name rm notes.lace ana", exits=(7,)),
+    ],
     "remote": [
         scene("remote add notes.lace server unix:{socket} --key me"),
         scene("remote list notes.lace"),

@@ -18,7 +18,6 @@ from lace.cli.options.groups import SummaryGroup
 from lace.cli.output.output import json_option, print_fields, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from lace.notation.identifiers import Verifier
     from lace.runtime.identity.keyring import KeyEntry, KeyRing
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,11 +39,6 @@ def ring_names() -> Mapping[str, str]:
         return {entry.verifier: entry.name for entry in user_ring().entries()}
     except (LaceError, OSError):
         return {}
-
-
-def verifier_named(word: str) -> Verifier:
-    """The verifier that a word spells out, or that of the key with this name; needs no secret."""
-    return user_ring().verifier(word)
 
 
 def _ask_passphrase(name: str) -> str:
@@ -185,7 +179,7 @@ def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
 
 
 @command.command("know")
-@click.argument("path", type=LacePath(exists=True), metavar="LACE")
+@click.argument("path", type=LacePath(exists=True), metavar="LACE", is_eager=True)
 @click.argument("verifiers", nargs=-1, metavar="[KEY|V…]")
 @click.option("--forget", is_flag=True, help="Forget them instead.")
 @json_option
@@ -198,7 +192,8 @@ def know(path: Path, verifiers: Sequence[str], forget: bool, as_json: bool) -> N
     from lace.cli.options.arguments import opened
     from lace.cli.options.links import VerifierType
 
-    named = [VerifierType().convert(word, None, None) for word in verifiers]  # all of them before one is remembered
+    context = click.get_current_context()
+    named = [VerifierType().convert(word, None, context) for word in verifiers]  # all of them before one is remembered
     with opened(path, write=bool(named)) as lace:
         for verifier in named:
             lace.know_key(verifier, forget=forget)

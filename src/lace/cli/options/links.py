@@ -15,6 +15,7 @@ import click
 
 from lace.cli.commands.key import user_ring
 from lace.cli.options.amounts import quotas_with
+from lace.cli.options.arguments import lace_of
 from lace.errors import InvalidInput, KeyUnavailable
 from lace.limits import HORIZON_S
 from lace.values import dataclass
@@ -52,15 +53,15 @@ class AddressType(click.ParamType[Any]):
 
 
 class VerifierType(click.ParamType[Any]):
-    """`V.….H3`, or the name of a key of the ring."""
+    """`V.….H3`, the name of a key of the ring, or a name that is known in the lace of the command."""
 
     name = "verifier"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Verifier:
-        from lace.cli.commands.key import verifier_named
+        from lace.cli.options.names import verifier_named
 
         try:
-            return verifier_named(str(value))
+            return verifier_named(str(value), lace_of(ctx))
         except (InvalidInput, KeyUnavailable) as error:
             self.fail(". ".join([str(error), *getattr(error, "__notes__", ())]), param, ctx)
 

@@ -105,11 +105,15 @@ class KeyRing:
         found = self._read(name)
         return KeyEntry(name, found.verifier, found.secret is None)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a key of this name, usable or not."""
+        return KEY_NAME.fullmatch(name) is not None and (self.folder / f"{name}{SUFFIX}").exists()
+
     def verifier(self, word: str) -> Verifier:
         """The verifier that a word is, or that of the key of this name; no secret is needed. Else KeyUnavailable."""
         if word.startswith("V."):
             return Verifier.parse(word)
-        if KEY_NAME.fullmatch(word) and (self.folder / f"{word}{SUFFIX}").exists():
+        if self.has(word):
             return self.entry(word).verifier
         from lace.policy.lint import nearest  # only who mistyped needs it
 
