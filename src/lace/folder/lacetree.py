@@ -5,7 +5,7 @@ Rule: only what is new in the lace is read; a version that both sides agreed on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from lace.folder.contested import Version, shown_of
@@ -16,6 +16,7 @@ from lace.porcelain.lace import Lace
 from lace.records.fileform import Attributes, FileKind, bases_of, read_attributes
 from lace.records.manifest import content_length, full_hash, is_manifest
 from lace.records.model import ValidRecord
+from lace.records.retraction import ALL
 from lace.store.base import Entry, StoreCursor
 from lace.values import dataclass
 
@@ -111,7 +112,7 @@ class LaceTree:
         if name is None:
             return
         policy = self._lace.tip_policy()
-        admitted = [entry for entry in entries if policy.admits(entry)]
+        admitted = list(_unless_named_as_withdrawn(entry for entry in reversed(entries) if policy.admits(entry)))
         alone = self._known.get(admitted[0].hash) if len(admitted) == 1 else None
         if alone is not None:
             versions = [Version(admitted[0].hash, admitted[0].tai, admitted[0].signer, None, alone)]
@@ -134,13 +135,24 @@ class LaceTree:
     def _version(self, entry: Entry) -> Version:
         record = self._lace.load(entry.hash)
         headers = record.parts.headers
-        is_gone = not entry.data_length and ("Retract", "all") in headers
-        meaning = None if is_gone else self._item(record)
+        meaning = None if entry.withdraws == (ALL,) else self._item(record)
         return Version(entry.hash, entry.tai, entry.signer, bases_of(headers), meaning)
 
     def _item(self, record: ValidRecord) -> Item:
         known = self._known.get(record.hash)
         return known if known is not None else item_of(self._lace, record)
+
+
+def _unless_named_as_withdrawn(newest_first: Iterable[Entry]) -> Iterator[Entry]:
+    """The versions but those that a retraction withdraws by their hash, and such retractions themselves (081)."""
+    withdrawn: set[str] = set()
+    for entry in newest_first:
+        if entry.hash in withdrawn:
+            continue
+        if entry.withdraws and entry.withdraws != (ALL,):
+            withdrawn.update(entry.withdraws)
+        else:
+            yield entry
 
 
 def item_of(lace: Lace, record: ValidRecord) -> Item:
