@@ -32,8 +32,10 @@ from lace.runtime.local.local import OnEvent, exchange
 from lace.runtime.local.party import Party, local_terms
 from lace.values import dataclass
 
-Select = str | Module | Iterable["str | Module"] | None
-Expose = str | Exposure | Iterable["str | Exposure"]
+Select = str | Module | Iterable[str | Module] | None
+"""Which records: rules, a coordinate or its beginning, a hash, several of these, or None for all."""
+Expose = str | Exposure | Iterable[str | Exposure]
+"""What a peer may see: `all`, `selected`, `none`, rules, or several of these, all of which must allow a record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class Lace(PutVerbs, Closing):
     ) -> None:
         self._store = store
         self._is_closed = False
-        self.limits = limits or RecordLimits()
+        self.limits: RecordLimits = limits or RecordLimits()
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()

@@ -324,7 +324,7 @@ class WebSocketListener:
     def __init__(
         self, address: WebSocketAddress, identity: ServerIdentity, tls: ServerTls | None, limits: TransportLimits
     ) -> None:
-        self.address = address
+        self.address: WebSocketAddress = address
         self._identity = identity
         self._limits = limits
         self._hears = identity.hears

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lace.porcelain.why import Gate, Walk
 
 IDENTIFIER = re.compile(rf"\b(?:{RecordHash.PATTERN}|{Verifier.PATTERN})")
-MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
+MARKS: dict[bool | None, tuple[str, str]] = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
 
 
 @click.command("why")

@@ -48,7 +48,7 @@ class KeyRing:
     """The keys under one folder; nothing is created before a key is."""
 
     def __init__(self, home: Path, ask: Ask | None = None) -> None:
-        self.folder = home / "keys"
+        self.folder: Path = home / "keys"
         self._ask = ask or passphrase_of_file
 
     @classmethod
