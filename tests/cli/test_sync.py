@@ -42,10 +42,11 @@ def sync(folder: str, *more: str) -> Result:
 def test_two_folders_over_a_lace_between_them(stage: Path) -> None:
     (stage / "one" / "a").write_text("a")
     first = sync("one", *AT)
-    assert (first.exit_code, first.stdout, first.stderr) == (0, "stored    a\n", "")
+    assert (first.exit_code, first.stdout, first.stderr) == (0, "stored    a\n", "1 file: 1 stored\n")
     second = sync("other", *AT)
     assert (second.exit_code, second.stdout) == (0, "written   a\n")
     assert (stage / "other" / "a").read_text() == "a"
+    assert sync("other").stderr == "nothing to do\n"
     again = sync("other", "--json")
     assert json.loads(again.stdout) == {"event": "round", "conflicts": {}, "troubles": [], "stopped": None}
     (stage / "other" / "a").unlink()

@@ -12,14 +12,14 @@ import pytest
 
 import lace
 from lace.folder.disk import RealDisk
-from lace.folder.engine import Folder, FolderLimits, Question, Report
-from lace.folder.lacetree import Place
+from lace.folder.engine import Folder, FolderLimits, FolderQuestion, RoundReport
+from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory
 from lace.folder.planner import Do
 from lace.porcelain.cutting import cut_content
 from lace.porcelain.exchange import interlace
 
-PLACE = Place(group="club", app="files")
+PLACE = FolderPlace(group="club", app="files")
 Opened = Callable[..., Folder]
 
 
@@ -57,9 +57,9 @@ def put(folder: Folder, files: dict[str, bytes | None]) -> None:
         path.unlink(missing_ok=True) if content is None else path.write_bytes(content)
 
 
-def together(*folders: Folder) -> list[Report]:
+def together(*folders: Folder) -> list[RoundReport]:
     """Rounds and exchanges until nothing moves."""
-    reports: list[Report] = []
+    reports: list[RoundReport] = []
     for _ in range(4):
         reports = [folder.rounds() for folder in folders]
         if len(folders) == 2:
@@ -167,7 +167,7 @@ def test_a_folder_that_is_gone_deletes_nothing(opened: Opened, tmp_path: Path) -
     root_of(one).mkdir()
     report = one.rounds()
     assert report.stopped is not None
-    assert report.stopped.question is Question.ROOT_GONE
+    assert report.stopped.question is FolderQuestion.ROOT_GONE
     (root_of(one)).rmdir()
     (tmp_path / "elsewhere").rename(root_of(one))
     assert one.lace.get("//club//files//a") == b"a"
@@ -182,14 +182,14 @@ def test_a_large_deletion_is_asked_about(opened: Opened, side: int) -> None:
         (root_of(one) / str(number)).unlink()
     report = one.rounds()
     assert report.stopped is not None
-    assert report.stopped.question is Question.MANY_RETRACTED
+    assert report.stopped.question is FolderQuestion.MANY_RETRACTED
     assert not report.done
     if side:
         one.rounds(go_on=True)
         interlace(one.lace, other.lace, expose="all")
         report = other.rounds()
         assert report.stopped is not None
-        assert report.stopped.question is Question.MANY_REMOVED
+        assert report.stopped.question is FolderQuestion.MANY_REMOVED
         assert len(files_of(root_of(other))) == 20
         assert other.rounds(go_on=True).done[Do.REMOVE] == 15
 
@@ -210,7 +210,7 @@ def test_an_old_copy_of_the_lace_is_noticed_and_loses_nothing(opened: Opened, tm
     again = opened()
     report = again.rounds()
     assert report.stopped is not None
-    assert report.stopped.question is Question.OLD_LACE
+    assert report.stopped.question is FolderQuestion.OLD_LACE
     assert files_of(root_of(one)) == {"a": b"new", "b": b"b", "c": b"c"}
     again.rounds(go_on=True)
     assert {b"new", b"old", b"b", b"c"} == set(files_of(root_of(one)).values())

@@ -12,9 +12,9 @@ from random import Random
 
 import pytest
 
-from lace.folder.contested import Version, shown_of
-from lace.folder.planner import Do, Step, above_of, plan
-from lace.folder.trees import Item, Shown
+from lace.folder.contested import KnownVersion, shown_of
+from lace.folder.planner import Do, FolderStep, above_of, plan
+from lace.folder.trees import Item, ShownItem
 from lace.records.fileform import FileKind
 
 NAMES = ("a", "b", "d/x", "d/y", "d/e/z", "d", "b/q")
@@ -27,14 +27,14 @@ class Site:
 
     number: int
     random: Random
-    history: dict[str, dict[str, Version]] = field(default_factory=dict)
+    history: dict[str, dict[str, KnownVersion]] = field(default_factory=dict)
     disk: dict[str, Item] = field(default_factory=dict)
-    agreed: dict[str, Shown] = field(default_factory=dict)
+    agreed: dict[str, ShownItem] = field(default_factory=dict)
     time: int = 1_640_995_200
     written: int = 0
 
-    def lace(self) -> dict[str, Shown]:
-        shown: dict[str, Shown] = {}
+    def lace(self) -> dict[str, ShownItem]:
+        shown: dict[str, ShownItem] = {}
         for name, versions in self.history.items():
             found = shown_of(name, versions.values())
             shown |= {at: one for at, one in found.items() if not one.beside or at not in self.history}
@@ -44,13 +44,13 @@ class Site:
         self.written += 1
         known = self.history.setdefault(name, {})
         self.time = max([self.time, *(int(known[base].tai[:10]) for base in bases if base in known)]) + 1
-        made = Version(
+        made = KnownVersion(
             f"P.{self.number}{self.written:06}", f"{self.time}:000000000", f"V.{self.number}" + "x" * 8, bases, item
         )
         known[made.hash] = made
         return made.hash
 
-    def take(self, step: Step) -> None:
+    def take(self, step: FolderStep) -> None:
         """As the engine does: each step makes sure first that the disk holds what the plan saw."""
         name = step.name
         if self.disk.get(name) != step.found and step.do is not Do.BLOCKED:
@@ -59,7 +59,7 @@ class Site:
             self.agree(name, step.shown)
         elif step.do is Do.TAKE:
             assert step.found is not None
-            self.agree(name, Shown(step.found, (self.store(name, step.found, step.bases),)))
+            self.agree(name, ShownItem(step.found, (self.store(name, step.found, step.bases),)))
         elif step.do is Do.RETRACT:
             self.store(name, None, step.bases)
             self.agree(name, None)
@@ -82,7 +82,7 @@ class Site:
         item = self.disk.pop(name)
         assert any(item == version.meaning for all_of in self.history.values() for version in all_of.values())
 
-    def agree(self, name: str, shown: Shown | None) -> None:
+    def agree(self, name: str, shown: ShownItem | None) -> None:
         if shown is None:
             self.agreed.pop(name, None)
         else:
@@ -113,7 +113,7 @@ class Site:
                 del self.disk[other]
         self.disk[name] = item
 
-    def round(self) -> list[Step]:
+    def round(self) -> list[FolderStep]:
         disk = self.scan()
         self.disk = dict(disk)
         steps = plan(self.lace(), disk, self.agreed)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from lace.errors import InvalidText
-from lace.folder.trees import Item, Shown
+from lace.folder.trees import Item, ShownItem
 from lace.limits import SECOND_NS
 from lace.notation.tai import TAI
 from lace.records.fileform import name_of, path_of
@@ -21,7 +21,7 @@ _LONGEST = 255  # bytes of a part that file systems take
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class KnownVersion:
     """A stored version of a file."""
 
     hash: str
@@ -31,11 +31,11 @@ class Version:
     meaning: Item | None  # None: a retraction
 
 
-def shown_of(name: str, versions: Iterable[Version]) -> dict[str, Shown]:
+def shown_of(name: str, versions: Iterable[KnownVersion]) -> dict[str, ShownItem]:
     """What the versions of one coordinate put into the folder, by name; nothing if they were retracted."""
     groups = heads_of(versions)
     gone = [version for group in groups for version in group if version.meaning is None]
-    found: dict[str, Shown] = {}
+    found: dict[str, ShownItem] = {}
     for group in groups:
         first = group[0]
         if first.meaning is None:
@@ -44,16 +44,16 @@ def shown_of(name: str, versions: Iterable[Version]) -> dict[str, Shown]:
         if not found:
             is_withdrawn = any(tip_order(version) > tip_order(first) for version in gone)
             hashes += tuple(version.hash for version in gone)
-            found[name] = Shown(first.meaning, hashes, is_withdrawn=is_withdrawn)
+            found[name] = ShownItem(first.meaning, hashes, is_withdrawn=is_withdrawn)
         elif (beside := beside_name(name, first)) is not None:
-            found[beside] = Shown(first.meaning, hashes, name)
+            found[beside] = ShownItem(first.meaning, hashes, name)
     return found
 
 
-def beside_name(name: str, version: Version) -> str | None:
+def beside_name(name: str, version: KnownVersion) -> str | None:
     """The name of the file that shows a version beside another; None for a Name without a path.
 
-    >>> beside_name("a/b.txt", Version("P.abcdefgh", "1640995237:000000000", None, None, None))
+    >>> beside_name("a/b.txt", KnownVersion("P.abcdefgh", "1640995237:000000000", None, None, None))
     'a/b (conflict 2022-01-01 00.00.00 unsigned abcdef).txt'
     """
     try:
@@ -80,9 +80,9 @@ def _cut(stem: bytes, size: int) -> bytes:
     return stem
 
 
-def contested(names: Iterable[tuple[str, Shown]]) -> dict[str, list[tuple[str, Shown]]]:
+def contested(names: Iterable[tuple[str, ShownItem]]) -> dict[str, list[tuple[str, ShownItem]]]:
     """Contested files with what is beside them."""
-    found: dict[str, list[tuple[str, Shown]]] = {}
+    found: dict[str, list[tuple[str, ShownItem]]] = {}
     for name, shown in names:
         if shown.beside:
             found.setdefault(shown.beside, []).append((name, shown))

@@ -34,11 +34,11 @@ class Found(NamedTuple):
     looked: Signature
 
 
-class Changed(LaceError):
+class ChangedMeanwhile(LaceError):
     """A file is not as it was a moment ago; it is looked at again in the next round."""
 
 
-class Scan(NamedTuple):
+class DiskScan(NamedTuple):
     """What a scan found, and where it could not look."""
 
     found: dict[FilePath, Found]
@@ -48,7 +48,7 @@ class Scan(NamedTuple):
 class Disk(Protocol):
     """What the engine needs of a file system; the simulator has another one."""
 
-    def scan(self, ignored: Callable[[FilePath, bool], bool]) -> Scan: ...
+    def scan(self, ignored: Callable[[FilePath, bool], bool]) -> DiskScan: ...
     def opened(self, path: FilePath) -> AbstractContextManager[StableFile]: ...
     def link_target(self, path: FilePath) -> bytes: ...
     def look(self, path: FilePath) -> Found | None: ...
@@ -81,7 +81,7 @@ class StableFile:
         """The next bytes; Changed if the file is not as it was when it was opened."""
         data = self._file.read(size)
         if self._look() != self.found:
-            raise Changed("the file changed while it was read")
+            raise ChangedMeanwhile("the file changed while it was read")
         return data
 
 
@@ -108,14 +108,14 @@ class RealDisk(Closing):
         """How much may be written."""
         return (there := os.statvfs(self.root)).f_bavail * there.f_frsize
 
-    def scan(self, ignored: Callable[[FilePath, bool], bool]) -> Scan:
+    def scan(self, ignored: Callable[[FilePath, bool], bool]) -> DiskScan:
         """Everything below the folder but what is ignored."""
         self._below.leave()
-        scan = Scan({}, {})
+        scan = DiskScan({}, {})
         self._scan(os.fsencode(self.root), (), scan, ignored)
         return scan
 
-    def _scan(self, place: bytes, above: FilePath, scan: Scan, ignored: Callable[[FilePath, bool], bool]) -> bool:
+    def _scan(self, place: bytes, above: FilePath, scan: DiskScan, ignored: Callable[[FilePath, bool], bool]) -> bool:
         """Whether something is in this folder."""
         try:
             with os.scandir(place) as entries:
@@ -143,7 +143,7 @@ class RealDisk(Closing):
                     self._note(path, entry.stat(follow_symlinks=False), scan)
         return is_full
 
-    def _note(self, path: FilePath, there: os.stat_result, scan: Scan) -> None:
+    def _note(self, path: FilePath, there: os.stat_result, scan: DiskScan) -> None:
         found = _found(there)
         if found is None:
             scan.closed[path] = "neither a file nor a link nor a folder"
@@ -158,7 +158,7 @@ class RealDisk(Closing):
             return None
         found = _found(there)
         if found is None:
-            raise Changed("something that is not a regular file has this path")
+            raise ChangedMeanwhile("something that is not a regular file has this path")
         return found
 
     def _parent(self, path: FilePath, *, make: bool = False) -> int:
@@ -173,7 +173,7 @@ class RealDisk(Closing):
             def look() -> Found:
                 found = _found(os.fstat(descriptor))
                 if found is None or found.kind is not FileKind.FILE:
-                    raise Changed("something that is not a regular file has this path")
+                    raise ChangedMeanwhile("something that is not a regular file has this path")
                 return found
 
             yield StableFile(file, look)
@@ -184,7 +184,7 @@ class RealDisk(Closing):
 
     def _require(self, path: FilePath, expected: Found | None) -> None:
         if self.look(path) != expected:
-            raise Changed("the file changed meanwhile")
+            raise ChangedMeanwhile("the file changed meanwhile")
 
     def write(
         self, path: FilePath, content: Iterable[bytes], expected: Found | None, *, executable: bool, time_ns: int | None
@@ -229,7 +229,7 @@ class RealDisk(Closing):
     def _now(self, path: FilePath) -> Found:
         found = self.look(path)
         if found is None:
-            raise Changed("the file is gone")
+            raise ChangedMeanwhile("the file is gone")
         return found
 
     def make_link(self, path: FilePath, target: bytes, expected: Found | None) -> Found:

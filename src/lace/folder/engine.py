@@ -12,12 +12,12 @@ from dataclasses import field
 from enum import StrEnum
 
 from lace.errors import InvalidText, LaceError
-from lace.folder.disk import Changed, Disk, FilePath, Found, StableFile
-from lace.folder.lacetree import LaceTree, Place, blob_id
+from lace.folder.disk import ChangedMeanwhile, Disk, FilePath, Found, StableFile
+from lace.folder.lacetree import FolderPlace, LaceTree, blob_id
 from lace.folder.memory import Memory, Signature
 from lace.folder.merging import common_base, merged
-from lace.folder.planner import Do, Step, plan
-from lace.folder.trees import Item, Shown
+from lace.folder.planner import Do, FolderStep, plan
+from lace.folder.trees import Item, ShownItem
 from lace.limits import MIB, SECOND_NS
 from lace.notation.digest import hasher
 from lace.notation.identifiers import RecordHash
@@ -53,7 +53,7 @@ class FolderLimits:
     taken_at_once: int = 500  # files stored in one go
 
 
-class Question(StrEnum):
+class FolderQuestion(StrEnum):
     """Why a round stopped before it did anything."""
 
     ROOT_GONE = "root-gone"
@@ -66,7 +66,7 @@ class Question(StrEnum):
 class Stopped:
     """A question for a person, in one sentence."""
 
-    question: Question
+    question: FolderQuestion
     text: str
 
 
@@ -80,14 +80,14 @@ class Trouble:
 
 
 @dataclass(slots=True)
-class Report:
+class RoundReport:
     """What a round did."""
 
     done: Counter[Do] = field(default_factory=Counter)
     troubles: list[Trouble] = field(default_factory=list)
     contested: dict[str, list[str]] = field(default_factory=dict)  # by file, what is beside it
     stopped: Stopped | None = None
-    steps: list[Step] = field(default_factory=list)  # that were taken
+    steps: list[FolderStep] = field(default_factory=list)  # that were taken
 
     @property
     def is_at_rest(self) -> bool:
@@ -101,7 +101,7 @@ class Folder:
     def __init__(
         self,
         lace: Lace,
-        place: Place,
+        place: FolderPlace,
         disk: Disk,
         memory: Memory,
         *,
@@ -124,9 +124,9 @@ class Folder:
         self._found: dict[str, Found] = {}
         self._closed: dict[str, str] = {}
 
-    def rounds(self, *, go_on: bool = False, at_most: int = 8) -> Report:
+    def rounds(self, *, go_on: bool = False, at_most: int = 8) -> RoundReport:
         """Rounds until nothing is left to do; what they did together, and what the last one left to people."""
-        total = Report()
+        total = RoundReport()
         for _ in range(at_most):
             report = self.round(go_on=go_on)
             total.done.update(report.done)
@@ -136,11 +136,13 @@ class Folder:
                 break
         return total
 
-    def round(self, *, go_on: bool = False) -> Report:
+    def round(self, *, go_on: bool = False) -> RoundReport:
         """Look, plan, act, once."""
-        report = Report()
+        report = RoundReport()
         if not self.disk.is_there():
-            report.stopped = Stopped(Question.ROOT_GONE, "the folder is not there, or is another one; nothing was done")
+            report.stopped = Stopped(
+                FolderQuestion.ROOT_GONE, "the folder is not there, or is another one; nothing was done"
+            )
             return report
         if self._is_old(report, go_on=go_on):
             return report
@@ -164,7 +166,7 @@ class Folder:
 
     # What is there
 
-    def _look(self, report: Report) -> dict[str, Item]:
+    def _look(self, report: RoundReport) -> dict[str, Item]:
         scan = self.disk.scan(self._ignored)
         self._found, self._closed = {}, {}
         items: dict[str, Item] = {}
@@ -178,7 +180,7 @@ class Folder:
                 item = self._item(name, path, found)
             except (OSError, LaceError) as error:
                 self._closed[name] = why = _told(error)
-                report.troubles.append(Trouble(name, why, isinstance(error, Changed)))
+                report.troubles.append(Trouble(name, why, isinstance(error, ChangedMeanwhile)))
                 continue
             self._found[name] = found
             items[name] = item
@@ -204,7 +206,7 @@ class Folder:
             self._agree(name, last, found)  # so that it need not be read next time
         return item
 
-    def _visible(self, tree: dict[str, Shown], report: Report | None) -> dict[str, Shown]:
+    def _visible(self, tree: dict[str, ShownItem], report: RoundReport | None) -> dict[str, ShownItem]:
         """A tree without what is ignored, has no path, or could not be looked at."""
         found = {}
         for name, shown in tree.items():
@@ -224,14 +226,14 @@ class Folder:
                 found[name] = shown
         return found
 
-    def _is_ignored(self, path: FilePath, shown: Shown) -> bool:
+    def _is_ignored(self, path: FilePath, shown: ShownItem) -> bool:
         if self._ignored(path, shown.item.kind is FileKind.FOLDER):
             return True
         return any(self._ignored(path[:depth], True) for depth in range(1, len(path)))
 
     # What is too much to do unasked
 
-    def _is_old(self, report: Report, *, go_on: bool) -> bool:
+    def _is_old(self, report: RoundReport, *, go_on: bool) -> bool:
         if self.tree.cursor is not None:
             return False
         wanted = [RecordHash(shown.versions[0]) for shown in self.memory.agreed.values()]
@@ -245,13 +247,13 @@ class Folder:
             self.memory.forget(lost)
             return False
         text = f"the lace lacks {len(lost):,} versions that this folder has seen: is it an old copy?"
-        report.stopped = Stopped(Question.OLD_LACE, text)
+        report.stopped = Stopped(FolderQuestion.OLD_LACE, text)
         return True
 
-    def _at_risk(self, steps: Sequence[Step], files: int) -> Stopped | None:
+    def _at_risk(self, steps: Sequence[FolderStep], files: int) -> Stopped | None:
         for do, question, where in (
-            (Do.RETRACT, Question.MANY_RETRACTED, "are gone from the folder: delete them everywhere?"),
-            (Do.REMOVE, Question.MANY_REMOVED, "were deleted elsewhere: delete them here too?"),
+            (Do.RETRACT, FolderQuestion.MANY_RETRACTED, "are gone from the folder: delete them everywhere?"),
+            (Do.REMOVE, FolderQuestion.MANY_REMOVED, "were deleted elsewhere: delete them here too?"),
         ):
             gone = sum(step.do is do for step in steps)
             if gone >= self._limits.min_gone and gone > files * self._limits.max_gone_share:
@@ -262,7 +264,7 @@ class Folder:
 
     # The steps
 
-    def _take_steps(self, steps: list[Step], report: Report) -> None:
+    def _take_steps(self, steps: list[FolderStep], report: RoundReport) -> None:
         stored = [step for step in steps if step.do in (Do.TAKE, Do.RETRACT)]
         others = [step for step in steps if step.do not in (Do.TAKE, Do.RETRACT)]
         size = self._limits.taken_at_once
@@ -275,11 +277,11 @@ class Folder:
                     if step.do is not Do.AGREE:
                         report.done[step.do] += 1
             except (OSError, LaceError) as error:
-                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, Changed)))
+                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
             if step.do is Do.BLOCKED:
                 report.troubles.append(Trouble(step.name, "a file and a folder have the same name; rename one of them"))
 
-    def _bring(self, step: Step) -> bool:
+    def _bring(self, step: FolderStep) -> bool:
         path = path_of(step.name)
         expected = self._found.get(step.name)
         if step.do is Do.AGREE:
@@ -299,15 +301,15 @@ class Folder:
             return False
         return True
 
-    def _require(self, path: FilePath, step: Step, expected: Found) -> None:
+    def _require(self, path: FilePath, step: FolderStep, expected: Found) -> None:
         """Read again what is to be replaced or removed: no step is taken on a guess."""
         if expected.kind is not FileKind.FILE or step.found is None:
             return
         with self.disk.opened(path) as file:
             if file.found != expected or blob_id(file.size, _pieces(file)) != step.found.content:
-                raise Changed("the file changed meanwhile")
+                raise ChangedMeanwhile("the file changed meanwhile")
 
-    def _write(self, path: FilePath, shown: Shown, item: Item | None, expected: Found | None) -> Found:
+    def _write(self, path: FilePath, shown: ShownItem, item: Item | None, expected: Found | None) -> Found:
         wanted = shown.item
         if wanted.kind is FileKind.FOLDER:
             return self.disk.make_folder(path)
@@ -325,7 +327,7 @@ class Folder:
         content = (bytes(piece) for piece in self.lace.content(record.hash))
         return self.disk.write(path, content, expected, executable=wanted.executable, time_ns=time_ns)
 
-    def _agree(self, name: str, shown: Shown | None, found: Found | None) -> None:
+    def _agree(self, name: str, shown: ShownItem | None, found: Found | None) -> None:
         self.memory.agree(name, shown, None if found is None else self._settled(found))
 
     def _settled(self, found: Found) -> Signature | None:
@@ -333,9 +335,9 @@ class Folder:
         age_ns = self._now_ns() - max(found.looked.mtime_ns, found.looked.ctime_ns)
         return found.looked if found.kind is not FileKind.FOLDER and age_ns >= _OLD_ENOUGH_NS else None
 
-    def _store(self, steps: Sequence[Step], report: Report) -> None:
+    def _store(self, steps: Sequence[FolderStep], report: RoundReport) -> None:
         """Store what is on disk, and that something is gone, durable before it is noted."""
-        kept: list[tuple[Step, Shown | None, Found | None]] = []
+        kept: list[tuple[FolderStep, ShownItem | None, Found | None]] = []
         with self.lace.batch() as batch:
             for step in steps:
                 try:
@@ -348,15 +350,15 @@ class Folder:
                     assert step.found is not None
                     found = self._found[step.name]
                     item, version = self._take(batch, step, found, tai)
-                    kept.append((step, Shown(item, (version,)), found))
+                    kept.append((step, ShownItem(item, (version,)), found))
                 except (OSError, LaceError) as error:
-                    report.troubles.append(Trouble(step.name, _told(error), isinstance(error, Changed)))
+                    report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
         for step, shown, found_then in kept:
             self._agree(step.name, shown, found_then)
             report.done[step.do] += 1
             report.steps.append(step)
 
-    def _take(self, batch: PutBatch, step: Step, found: Found, tai: str) -> tuple[Item, str]:
+    def _take(self, batch: PutBatch, step: FolderStep, found: Found, tai: str) -> tuple[Item, str]:
         assert step.found is not None
         path, kind = path_of(step.name), found.kind
         said = Attributes(kind, found.executable, found.looked.mtime_ns if kind is FileKind.FILE else None)
@@ -366,7 +368,7 @@ class Folder:
             return step.found, self._put(batch, content, step.name, tai, headers)
         with self.disk.opened(path) as file:
             if file.found != found:
-                raise Changed("the file changed meanwhile")
+                raise ChangedMeanwhile("the file changed meanwhile")
             hashed = HashedFile(file)
             version = self._put(batch, hashed, step.name, tai, headers, file.size)
         return Item(hashed.blob_id, FileKind.FILE, found.executable), version
@@ -398,7 +400,7 @@ class Folder:
 
     # Contested texts
 
-    def _merge(self, report: Report) -> int:
+    def _merge(self, report: RoundReport) -> int:
         """Store the merge of each contested text whose two heads go together line by line."""
         count = 0
         for name, versions in list(self.tree.contested.items()):
@@ -419,7 +421,7 @@ class Folder:
                 count += 1
         return count
 
-    def _merged_text(self, base: str, pair: Sequence[Shown]) -> bytes | None:
+    def _merged_text(self, base: str, pair: Sequence[ShownItem]) -> bytes | None:
         hashes = [base, *(one.versions[0] for one in pair)]
         try:
             if any(self.lace.content_length(one) > MIB for one in hashes):
@@ -429,7 +431,7 @@ class Folder:
             return None  # a part of it is not here yet
 
 
-def _contested(shown: dict[str, Shown]) -> dict[str, list[str]]:
+def _contested(shown: dict[str, ShownItem]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, one in shown.items():
         if one.beside:

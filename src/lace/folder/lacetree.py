@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from lace.folder.contested import Version, shown_of
-from lace.folder.trees import Item, Shown
+from lace.folder.contested import KnownVersion, shown_of
+from lace.folder.trees import Item, ShownItem
 from lace.notation.digest import hasher
 from lace.notation.identifiers import RecordHash
 from lace.porcelain.lace import Lace
@@ -24,7 +24,7 @@ _NESTED = "/chunks/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FolderPlace:
     """Where the records of a folder are: a group, an app and, if wanted, the beginning of a Name."""
 
     group: str
@@ -56,14 +56,14 @@ def _is_nested(name: str) -> bool:
 class LaceTree:
     """What a lace shows below a place."""
 
-    def __init__(self, lace: Lace, place: Place, agreed: Mapping[str, Shown]) -> None:
+    def __init__(self, lace: Lace, place: FolderPlace, agreed: Mapping[str, ShownItem]) -> None:
         self._lace = lace
         self._place = place
         self._known = {shown.versions[0]: shown.item for shown in agreed.values()}
         self._cursor: StoreCursor | None = None
         self._shown_at: dict[str, tuple[str, ...]] = {}  # by name the names of what it shows, itself and those beside
-        self.shown: dict[str, Shown] = {}
-        self.contested: dict[str, list[Version]] = {}  # all versions of the files that have several heads
+        self.shown: dict[str, ShownItem] = {}
+        self.contested: dict[str, list[KnownVersion]] = {}  # all versions of the files that have several heads
 
     def refresh(self) -> bool:
         """Read what is new; whether something was."""
@@ -88,7 +88,7 @@ class LaceTree:
         """What was read last."""
         return self._cursor
 
-    def rest_at(self, cursor: StoreCursor, agreed: Mapping[str, Shown]) -> None:
+    def rest_at(self, cursor: StoreCursor, agreed: Mapping[str, ShownItem]) -> None:
         """Take what was agreed for what the lace shows, for nothing was left to do at this cursor."""
         self._cursor = cursor
         for name, shown in agreed.items():
@@ -115,7 +115,7 @@ class LaceTree:
         admitted = list(_unless_named_as_withdrawn(entry for entry in reversed(entries) if policy.admits(entry)))
         alone = self._known.get(admitted[0].hash) if len(admitted) == 1 else None
         if alone is not None:
-            versions = [Version(admitted[0].hash, admitted[0].tai, admitted[0].signer, None, alone)]
+            versions = [KnownVersion(admitted[0].hash, admitted[0].tai, admitted[0].signer, None, alone)]
         else:
             versions = [self._version(entry) for entry in admitted]
         for old in self._shown_at.pop(name, ()):
@@ -132,11 +132,11 @@ class LaceTree:
         else:
             self.contested.pop(name, None)
 
-    def _version(self, entry: Entry) -> Version:
+    def _version(self, entry: Entry) -> KnownVersion:
         record = self._lace.load(entry.hash)
         headers = record.parts.headers
         meaning = None if entry.withdraws == (ALL,) else self._item(record)
-        return Version(entry.hash, entry.tai, entry.signer, bases_of(headers), meaning)
+        return KnownVersion(entry.hash, entry.tai, entry.signer, bases_of(headers), meaning)
 
     def _item(self, record: ValidRecord) -> Item:
         known = self._known.get(record.hash)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from lace.folder.trees import Item, Shown
+from lace.folder.trees import Item, ShownItem
 from lace.notation.closing import Closing
 from lace.records.fileform import FileKind
 
@@ -34,7 +34,7 @@ class Memory(Closing):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.agreed: dict[str, Shown] = {}
+        self.agreed: dict[str, ShownItem] = {}
         self.looked: dict[str, Signature] = {}
         self.cursor = ""  # of the lace, when both were at rest
         self._lines = 0
@@ -73,7 +73,7 @@ class Memory(Closing):
             self.looked.pop(name, None)
         else:
             content, kind, executable, versions, beside, *looked = rest
-            self.agreed[name] = Shown(
+            self.agreed[name] = ShownItem(
                 Item(content, FileKind(kind), executable == "x"), tuple(versions.split(" ")), beside
             )
             if looked:
@@ -81,7 +81,7 @@ class Memory(Closing):
             else:
                 self.looked.pop(name, None)
 
-    def agree(self, name: str, shown: Shown | None, looked: Signature | None) -> None:
+    def agree(self, name: str, shown: ShownItem | None, looked: Signature | None) -> None:
         """Note what both sides are now; None: the path is gone on both."""
         if shown is None:
             self.agreed.pop(name, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 
-from lace.folder.contested import Version
+from lace.folder.contested import KnownVersion
 
 MAX_BYTES = 1 << 20  # of a text that is merged
 MAX_LINES = 10_000
@@ -56,14 +56,14 @@ def _changes(base: Sequence[bytes], changed: Sequence[bytes]) -> Iterable[tuple[
             yield start, end, tuple(changed[left:right])
 
 
-def common_base(versions: Iterable[Version], one: str, other: str) -> Version | None:
+def common_base(versions: Iterable[KnownVersion], one: str, other: str) -> KnownVersion | None:
     """The newest version that both were made from; None if none is known."""
     known = {version.hash: version for version in versions}
     both = _made_from(known, one) & _made_from(known, other)
     return max((known[found] for found in both), key=lambda version: (version.tai, version.hash), default=None)
 
 
-def _made_from(known: dict[str, Version], version: str) -> set[str]:
+def _made_from(known: dict[str, KnownVersion], version: str) -> set[str]:
     found: set[str] = set()
     waiting = [version]
     while waiting:

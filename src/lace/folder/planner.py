@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from lace.folder.trees import Disk, Item, Shown, Tree
+from lace.folder.trees import Disk, Item, ShownItem, Tree
 from lace.records.fileform import FileKind
 
 
@@ -25,17 +25,17 @@ class Do(StrEnum):
     BLOCKED = "blocked"  # nothing: a person has to move something
 
 
-class Step(NamedTuple):
+class FolderStep(NamedTuple):
     """One step. Whoever takes it makes sure first that the disk holds `found`."""
 
     do: Do
     name: str
     found: Item | None = None  # on disk
-    shown: Shown | None = None  # what the lace shows, and after AGREE or WRITE what both do
+    shown: ShownItem | None = None  # what the lace shows, and after AGREE or WRITE what both do
     bases: tuple[str, ...] = ()  # of a version that is stored
 
 
-def plan(lace: Tree, disk: Disk, agreed: Tree) -> list[Step]:
+def plan(lace: Tree, disk: Disk, agreed: Tree) -> list[FolderStep]:
     """The steps, removals first and those below before those above."""
     resolved = _resolved(lace, disk, agreed)
     steps = [
@@ -46,32 +46,36 @@ def plan(lace: Tree, disk: Disk, agreed: Tree) -> list[Step]:
     return sorted(_in_shape(steps, disk), key=_order)
 
 
-def _step(name: str, shown: Shown | None, found: Item | None, last: Shown | None, also: tuple[str, ...]) -> Step | None:
+def _step(
+    name: str, shown: ShownItem | None, found: Item | None, last: ShownItem | None, also: tuple[str, ...]
+) -> FolderStep | None:
     """What one path needs."""
     here = shown.item if shown else None
     before = last.item if last else None
     bases = (*(last.versions if last else ()), *also)
     if (also and found != before) or (also and here == before):  # somebody removed what was beside it: that settles it
-        return Step(Do.TAKE if found else Do.RETRACT, name, found, shown, bases)
+        return FolderStep(Do.TAKE if found else Do.RETRACT, name, found, shown, bases)
     if shown is not None and shown.is_withdrawn and found == here:
-        return Step(Do.TAKE, name, found, shown, shown.versions)  # say once more what outlives the deletion
+        return FolderStep(Do.TAKE, name, found, shown, shown.versions)  # say once more what outlives the deletion
     if found == here:
         # Invariant: an agreement names only what both sides hold.
-        return None if shown == last else Step(Do.AGREE, name, found, shown)
+        return None if shown == last else FolderStep(Do.AGREE, name, found, shown)
     if found == before:
         # Invariant: what is removed or replaced on disk is what was agreed, so the lace holds it.
-        return Step(Do.WRITE if shown else Do.REMOVE, name, found, shown)
+        return FolderStep(Do.WRITE if shown else Do.REMOVE, name, found, shown)
     if last is not None and last.beside and found is None:
-        return Step(Do.AGREE, name, None, None) if shown is None else None  # the contested file is resolved instead
+        return (
+            FolderStep(Do.AGREE, name, None, None) if shown is None else None
+        )  # the contested file is resolved instead
     if found is None and here == before:
         # Invariant: only what was agreed, and has not changed in the lace since, is retracted.
-        return Step(Do.RETRACT, name, None, shown, bases)
+        return FolderStep(Do.RETRACT, name, None, shown, bases)
     if found is None:
-        return Step(Do.WRITE, name, None, shown)  # an edit outlives a deletion that did not know it
+        return FolderStep(Do.WRITE, name, None, shown)  # an edit outlives a deletion that did not know it
     # Invariant: bytes that only the disk has are stored before anything else; a version names what it was made from, so
     # that a change made elsewhere meanwhile stays beside it.
     is_own = last is None or bool(last.beside)
-    return Step(Do.TAKE, name, found, shown, () if is_own else bases)
+    return FolderStep(Do.TAKE, name, found, shown, () if is_own else bases)
 
 
 def _resolved(lace: Tree, disk: Disk, agreed: Tree) -> dict[str, tuple[str, ...]]:
@@ -84,7 +88,7 @@ def _resolved(lace: Tree, disk: Disk, agreed: Tree) -> dict[str, tuple[str, ...]
     return found
 
 
-def _in_shape(steps: list[Step], disk: Disk) -> Iterator[Step]:
+def _in_shape(steps: list[FolderStep], disk: Disk) -> Iterator[FolderStep]:
     """The steps, those blocked that would need a file to be a folder as well."""
     gone = {step.name for step in steps if step.do is Do.REMOVE}
     files = {name for name, item in disk.items() if item.kind is not FileKind.FOLDER} - gone
@@ -114,7 +118,7 @@ def above_of(name: str) -> Iterator[str]:
         at = name.find("/", at + 1)
 
 
-def _order(step: Step) -> tuple[int, int, str]:
+def _order(step: FolderStep) -> tuple[int, int, str]:
     return (_TURN[step.do], -step.name.count("/") if step.do is Do.REMOVE else 0, step.name)
 
 

@@ -18,7 +18,7 @@ from lace.errors import InvalidInput, NotFound, StoreError
 from lace.folder.disk import OWN, RealDisk
 from lace.folder.engine import Folder, FolderLimits
 from lace.folder.ignoring import IGNORE_FILE, ignoring
-from lace.folder.lacetree import Place
+from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory
 from lace.porcelain.cutting import cut_content
 from lace.porcelain.lace import Lace
@@ -30,11 +30,11 @@ LACE = "folder.lace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class FolderSettings:
     """Which lace a folder follows, and where in it."""
 
     lace: str  # absolute, or relative to `.lace`
-    place: Place
+    place: FolderPlace
     sign: str | None = None
 
     def lace_path(self, root: Path) -> Path:
@@ -42,7 +42,7 @@ class Settings:
         return root / os.fsdecode(OWN) / self.lace
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> FolderPlace:
     """`//group//app`, or what is below a name, `//group//app//name`."""
     prefix = parse_prefix(text if text.count("//") > 2 or text.endswith("/") else f"{text}//")
     if (
@@ -53,23 +53,23 @@ def parse_place(text: str) -> Place:
     ):
         message = "a folder is at one group and app, or below a name: //group//app or //group//app//name"
         raise InvalidInput(message, rule="folder-place", found=text)
-    return Place(group=prefix.group, app=prefix.app, name=prefix.name or "")
+    return FolderPlace(group=prefix.group, app=prefix.app, name=prefix.name or "")
 
 
-def read_settings(root: Path) -> Settings | None:
+def read_settings(root: Path) -> FolderSettings | None:
     """What a folder knows of itself; None if it was not set up."""
     path = root / os.fsdecode(OWN) / SETTINGS
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
-        place = Place(group=said["group"], app=said["app"], name=said["name"])
-        return Settings(lace=said["lace"], place=place, sign=said["sign"])
+        place = FolderPlace(group=said["group"], app=said["app"], name=said["name"])
+        return FolderSettings(lace=said["lace"], place=place, sign=said["sign"])
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path} is not what `lace sync` writes: {error}") from None
 
 
-def write_settings(root: Path, settings: Settings) -> None:
+def write_settings(root: Path, settings: FolderSettings) -> None:
     """Set a folder up."""
     own = root / os.fsdecode(OWN)
     own.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def write_settings(root: Path, settings: Settings) -> None:
 
 @contextmanager
 def opened_folder(
-    root: Path, settings: Settings, lace: Lace, *, limits: FolderLimits | None = None
+    root: Path, settings: FolderSettings, lace: Lace, *, limits: FolderLimits | None = None
 ) -> Iterator[Folder]:
     """A folder that was set up, over its open lace."""
     own = root / os.fsdecode(OWN)

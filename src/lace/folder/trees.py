@@ -19,7 +19,7 @@ class Item(NamedTuple):
     executable: bool = False
 
 
-class Shown(NamedTuple):
+class ShownItem(NamedTuple):
     """An item that the lace says should be in the folder, or that was there when both agreed."""
 
     item: Item
@@ -29,4 +29,4 @@ class Shown(NamedTuple):
 
 
 Disk = Mapping[str, Item]
-Tree = Mapping[str, Shown]
+Tree = Mapping[str, ShownItem]

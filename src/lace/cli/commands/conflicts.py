@@ -42,4 +42,6 @@ def command(directory: Path, as_json: bool) -> ExitCode:
                 said = lace.load(lace.resolve(one.versions[0])).parts
                 who = said.signed_by or "unsigned"
                 say(f"  {said.tai}  {who}  {at}")
+    if not found and not as_json:
+        say("no conflicts", err=True)
     return ExitCode.BAD if found else ExitCode.OK

@@ -19,12 +19,12 @@ from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import count_of, json_option, print_json, print_warning, say
 
 if TYPE_CHECKING:
-    from lace.folder.engine import Folder, Report
-    from lace.folder.setup import Settings
+    from lace.folder.engine import Folder, RoundReport
+    from lace.folder.setup import FolderSettings
     from lace.porcelain.lace import Lace
 
 LOOK_AGAIN_S = 60.0
-_WORDS = {"take": "stored", "retract": "retracted", "write": "written", "remove": "removed"}
+_WORDS: dict[str, str] = {"take": "stored", "retract": "retracted", "write": "written", "remove": "removed"}
 
 
 def _note_lace(ctx: click.Context, _: click.Parameter, directory: Path) -> Path:
@@ -88,23 +88,24 @@ def command(
                 exchange()
                 report = _joined(report, folder.rounds(go_on=yes))
             teller.tell(report)
+            teller.tell_sum(report)
             return teller.exit_code(report)
         return _follow(folder, lace, directory, settings, address, links, teller, go_on=yes)
 
 
-def _settings(directory: Path, lace_path: str | None, at: str | None, sign: str | None) -> Settings:
+def _settings(directory: Path, lace_path: str | None, at: str | None, sign: str | None) -> FolderSettings:
     """What the folder knows of itself, or is told now."""
     from dataclasses import replace
 
     from lace.cli.options.arguments import lace_path as checked
-    from lace.folder.setup import LACE, Settings, parse_place, read_settings, write_settings
+    from lace.folder.setup import LACE, FolderSettings, parse_place, read_settings, write_settings
 
     known = read_settings(directory)
     if known is None:
         if at is None:
             raise click.UsageError(f"{directory} does not follow a lace yet: say where its files are with --at")
         where = LACE if lace_path is None else str(checked(lace_path).resolve())
-        known = Settings(lace=where, place=parse_place(at), sign=sign)
+        known = FolderSettings(lace=where, place=parse_place(at), sign=sign)
         write_settings(directory, known)
         return known
     if at is not None and parse_place(at) != known.place:
@@ -117,7 +118,7 @@ def _settings(directory: Path, lace_path: str | None, at: str | None, sign: str 
     return known
 
 
-def _joined(first: Report, second: Report) -> Report:
+def _joined(first: RoundReport, second: RoundReport) -> RoundReport:
     second.done.update(first.done)
     second.steps[:0] = first.steps
     return second
@@ -131,7 +132,7 @@ class Teller:
         self._as_json = as_json
         self._told: tuple[object, ...] = ()
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: RoundReport) -> None:
         """Print one report; what was told before and is still so is not told again."""
         for step in report.steps:
             if step.do not in _WORDS:
@@ -146,7 +147,7 @@ class Teller:
             self._tell_matters(report)
         sys.stdout.flush()
 
-    def _tell_matters(self, report: Report) -> None:
+    def _tell_matters(self, report: RoundReport) -> None:
         if self._as_json:
             counted = {_WORDS[do]: count for do, count in report.done.items() if do in _WORDS}
             troubles = [{"name": one.name, "why": one.why, "passing": one.is_passing} for one in report.troubles]
@@ -162,12 +163,20 @@ class Teller:
             versions = count_of(len(beside) + 1, "version")
             print_warning(f"{name}: {versions} in conflict; remove what you do not need: {', '.join(sorted(beside))}")
 
-    def exit_code(self, report: Report) -> ExitCode:
+    def tell_sum(self, report: RoundReport) -> None:
+        """Print how much a run did."""
+        counted = {_WORDS[do]: count for do, count in report.done.items() if do in _WORDS and count}
+        if not (self._as_json or self._quiet or report.stopped):
+            parts = ", ".join(f"{count:,} {word}" for word, count in counted.items())
+            files = count_of(sum(counted.values()), "file")
+            say(f"{files}: {parts}" if parts else "nothing to do", err=True)
+
+    def exit_code(self, report: RoundReport) -> ExitCode:
         """Whether something needs a person."""
         return ExitCode.BAD if report.stopped or report.troubles or report.contested else ExitCode.OK
 
 
-def _exchange(lace: Lace, settings: Settings, peer: Any, links: dict[str, Any]) -> Callable[[], None]:
+def _exchange(lace: Lace, settings: FolderSettings, peer: Any, links: dict[str, Any]) -> Callable[[], None]:
     """One bounded exchange of what the folder's place holds; nothing without a peer."""
     if peer is None:
         return lambda: None
@@ -200,7 +209,7 @@ def _exchange(lace: Lace, settings: Settings, peer: Any, links: dict[str, Any]) 
     return remotely
 
 
-def _selected(settings: Settings) -> str:
+def _selected(settings: FolderSettings) -> str:
     place = settings.place
     return f"//{place.group}//{place.app}//" + (f"{place.name}/" if place.name else "")
 
@@ -217,7 +226,7 @@ def _choices(peer: Any, links: dict[str, Any]) -> LinkChoices:
 
 
 @contextmanager
-def _kept_open(lace: Lace, settings: Settings, peer: Any, links: dict[str, Any]) -> Iterator[None]:
+def _kept_open(lace: Lace, settings: FolderSettings, peer: Any, links: dict[str, Any]) -> Iterator[None]:
     """An open exchange with a peer elsewhere, in a thread of its own."""
     from lace.porcelain.network import serve
     from lace.transports.tls import ClientTls
@@ -233,8 +242,8 @@ def _kept_open(lace: Lace, settings: Settings, peer: Any, links: dict[str, Any])
 
 
 def _follow(
-    folder: Folder, lace: Lace, directory: Path, settings: Settings, peer: Any, links: dict[str, Any], teller: Teller,
-    *, go_on: bool,
+    folder: Folder, lace: Lace, directory: Path, settings: FolderSettings, peer: Any, links: dict[str, Any],
+    teller: Teller, *, go_on: bool,
 ) -> ExitCode:  # fmt: skip
     """Rounds whenever there is news, until SIGTERM or Ctrl-C."""
     from lace.folder.watching import watched
