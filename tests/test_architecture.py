@@ -50,6 +50,7 @@ LIBRARY_HOMES = {
     "watchfiles": {"folder"},
     "click": {"cli"},
     "rich": {"cli"},
+    "segno": {"cli"},
 }
 
 
@@ -121,6 +122,8 @@ EXCEPTIONS = {  # docs/architecture.md says why
     ("records/keys.py", "threading"),
     ("datalog/engine/evaluate.py", "time"),
     ("datalog/engine/vector.py", "time"),
+    ("datalog/library/database.py", "threading"),
+    ("datalog/library/deadline.py", "time"),
 }
 
 

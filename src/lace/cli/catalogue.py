@@ -53,7 +53,7 @@ CATALOGUE = (
         "inspect",
         "Look into laces, archives and captured streams from a browser.",
     ),
-    Verb("Keys", "key", "key", "Create, list, show, import and lock signing keys."),
+    Verb("Keys", "key", "key", "Create, list, show, import, lock and back up signing keys."),
     Verb("Keys", "name", "name", "Give names to keys, and show what others call them."),
     Verb("Exchange", "interlace", "interlace", "Exchange records with a peer until neither wants more."),
     Verb("Exchange", "follow", "follow", "Keep an exchange with a peer open and print what happens."),
@@ -72,6 +72,7 @@ CATALOGUE = (
     Verb("Exchange", "reload", "reload", "Have running nodes read their settings again, without losing links."),
     Verb("Exchange", "tap", "tap", "Show a stream decoded, with sizes and times."),
     Verb("Exchange", "cert", "cert", "Create a self-signed certificate for wss and print its pin."),
+    Verb("People", "policy", "policy", "Set, show, edit and check the policy that a lace carries."),
     Verb("Rules", "check", "check", "Check rule files and show every error."),
     Verb("Rules", "explain", "explain", "Show why a fact holds, or why it does not."),
     Verb("Rules", "fmt", "fmt", "Write rule files in canonical order and spacing."),
@@ -102,5 +103,5 @@ CATALOGUE = (
     Verb("More", "help", "help", "Explain a command or a topic."),
 )
 
-SECTIONS = ("Records", "Stores", "Keys", "Rules", "Exchange", "Pipeline", "More")
+SECTIONS = ("Records", "Stores", "Keys", "People", "Rules", "Exchange", "Pipeline", "More")
 BY_NAME = {entry.name: entry for entry in CATALOGUE}

@@ -13,6 +13,7 @@ from typing import Self
 
 from lace.errors import NotConverged
 from lace.interlace.result import ExchangeStatus, InterlaceResult
+from lace.interlace.setup.terms import Rules
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.compile import agree
 from lace.policy.compose import union
@@ -24,6 +25,7 @@ from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
 from lace.porcelain.lace import Lace
+from lace.porcelain.pythonwords import pythonic
 from lace.porcelain.visibility import NotExposed, held_back
 from lace.records.keys import Signer
 from lace.runtime.clock import SystemClock
@@ -98,12 +100,24 @@ def exposures(expose: Expose, module: Module) -> tuple[Exposure, ...]:
     return expose_by(expose, selector=module)
 
 
+def rules_for(lace: Lace, select: Select, expose: Expose | None) -> Rules:
+    """The rules of a side: what the words say and, where there are none, what the policy of its lace says.
+
+    Without a policy, no selector means everything and no exposure means nothing.
+    """
+    policy = lace.policy() if select is None or expose is None else None
+    module = policy.module if select is None and policy is not None else selector(select)
+    if expose is not None:
+        return Rules(module, exposures(expose, module))
+    return Rules(module, policy.exposures if policy is not None else ())
+
+
 def interlace(
     first: Lace,
     second: Lace,
     *,
     select: Select = None,
-    expose: Expose = "none",
+    expose: Expose | None = None,
     their_select: Select = None,
     their_expose: Expose | None = None,
     here: Verifier | None = None,
@@ -114,8 +128,9 @@ def interlace(
 ) -> Exchanged:
     """Exchange records between two laces until neither wants more.
 
-    `select` and `expose` hold for both, unless `their_select` and `their_expose` are given. By default nothing is
-    exposed, so nothing is sent: the result's notices say so. `on_event` runs in this thread; an exception it raises
+    `select` and `expose` hold for both, unless `their_select` and `their_expose` are given. A side for which neither is
+    given goes by the policy of its lace. Without a policy nothing is exposed by default, so nothing is sent: the
+    result's notices say so. `on_event` runs in this thread; an exception it raises
     ends the exchange and is raised here.
     """
     if iscoroutinefunction(on_event):
@@ -126,7 +141,8 @@ def interlace(
         first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, receipts=receipts
     )
     results = exchange(*parties, on_event=on_event)
-    found = Exchanged(*results, notices=notices(*parties))
+    said = notices(*parties)
+    found = Exchanged(*results, notices=(pythonic(said[0]), pythonic(said[1])))
     return found if found.moved else replace(found, held_back=_held_back(parties, results))
 
 
@@ -147,7 +163,7 @@ def follow(
     second: Lace,
     *,
     select: Select = None,
-    expose: Expose = "none",
+    expose: Expose | None = None,
     their_select: Select = None,
     their_expose: Expose | None = None,
     here: Verifier | None = None,
@@ -189,7 +205,7 @@ def _parties(
     first: Lace,
     second: Lace,
     select: Select,
-    expose: Expose,
+    expose: Expose | None,
     their_select: Select,
     their_expose: Expose | None,
     here: Verifier | None,
@@ -199,12 +215,16 @@ def _parties(
     is_open: bool = False,
     receipts: Signer | None = None,
 ) -> tuple[Party, Party]:
-    module = selector(select)
-    their_module = module if their_select is None else selector(their_select)
-    shown = exposures(expose, module)
-    their_shown = exposures(expose if their_expose is None else their_expose, their_module)
+    ours = rules_for(first, select, expose)
+    their_choice = select if their_select is None else their_select
+    theirs_are = rules_for(second, their_choice, expose if their_expose is None else their_expose)
     mine, theirs = local_parties(
-        first, second, (module, shown), (their_module, their_shown), send_gate=send_gate, is_open=is_open
+        first,
+        second,
+        (ours.module, ours.exposures),
+        (theirs_are.module, theirs_are.exposures),
+        send_gate=send_gate,
+        is_open=is_open,
     )
     return replace(mine, here=here, receipts=receipts), replace(theirs, here=there)
 

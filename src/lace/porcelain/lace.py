@@ -65,9 +65,10 @@ from lace.store import MemoryStore, open_store
 from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:
+    from lace.datalog.explain.explanation import Explanation
     from lace.intake.bundles import ImportReport, RejectedSink
     from lace.porcelain.checkout import CheckedOut
-    from lace.porcelain.explain import Explanation
+    from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 
 MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
@@ -346,6 +347,12 @@ class Lace(PutVerbs, Closing):
     def tip_policy(self) -> TipPolicy:
         """What decides a tip now: only the clock and the horizon, which both sides share."""
         return TipPolicy.at(self._clock.tai(), self.horizon_s)
+
+    def policy(self) -> LacePolicy | None:
+        """The policy that this lace carries; None if nobody pinned a root here (`lace policy set`, `lace join`)."""
+        from lace.porcelain.policy import read_lace_policy
+
+        return read_lace_policy(self.store, TipPolicy.at(self._clock.tai(), self.horizon_s))
 
     def _versions_of(self, coordinate: Coordinate) -> Callable[[str | None], Iterator[Entry]]:
         place = coordinate.group, coordinate.app, coordinate.name

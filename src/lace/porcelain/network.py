@@ -22,7 +22,7 @@ from lace.iltp.address import parse_address
 from lace.interlace.setup.terms import Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
-from lace.porcelain.exchange import Expose, Select, exposures, selector
+from lace.porcelain.exchange import Expose, Select, rules_for, selector
 from lace.porcelain.lace import Lace
 from lace.porcelain.node import LaceNode, NodeOptions
 from lace.records.keys import Signer
@@ -149,10 +149,10 @@ def serve(
         server.stop()
 
 
-def terms_of(lace: Lace, select: Select, expose: Expose, *, is_open: bool) -> Terms:
-    """The terms of our side, from words."""
-    module = selector(select)
-    return Terms(module=module, exposures=exposures(expose, module), is_open=is_open, record_limits=lace.limits)
+def terms_of(lace: Lace, select: Select, expose: Expose | None, *, is_open: bool) -> Terms:
+    """The terms of our side, from words and, where there are none, from the policy of the lace."""
+    rules = rules_for(lace, select, expose)
+    return Terms(module=rules.module, exposures=rules.exposures, is_open=is_open, record_limits=lace.limits)
 
 
 class _Server:

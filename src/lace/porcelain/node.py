@@ -22,9 +22,12 @@ from lace.iltp.address import parse_address
 from lace.interlace.events import Event
 from lace.interlace.setup.terms import Rules, Terms
 from lace.notation.identifiers import Verifier
-from lace.porcelain.exchange import Expose, Select, exposures, selector
+from lace.people.policyrecords import PolicyVersion
+from lace.porcelain.exchange import Expose, Select, exposures, rules_for, selector
 from lace.porcelain.following import FollowedLink
 from lace.porcelain.lace import Lace
+from lace.porcelain.policy import LacePolicy, policy_quotas
+from lace.porcelain.policywatch import OnPolicy, PolicyWatch
 from lace.records.keys import Signer
 from lace.runtime.clock import Clock
 from lace.runtime.host.quotas import Quotas
@@ -49,20 +52,27 @@ class LinkEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What our side brings to an exchange: which records it selects, and what it shows of its own."""
+    """What our side brings to an exchange: which records it selects, and what it shows of its own.
+
+    What is None is as the policy of the lace says; without one, everything is selected and nothing shown.
+    """
 
     select: Select = None
-    expose: Expose = "none"
+    expose: Expose | None = None
 
     @property
     def rules(self) -> Rules:
-        """The policy as rules; raises if they are wrong."""
+        """These words as rules, for a lace without a policy; raises if they are wrong."""
         module = selector(self.select)
-        return Rules(module, exposures(self.expose, module))
+        return Rules(module, () if self.expose is None else exposures(self.expose, module))
+
+    def rules_in(self, lace: Lace) -> Rules:
+        """These words as rules for a lace, whose own policy says what they do not; raises if they are wrong."""
+        return rules_for(lace, self.select, self.expose)
 
     def terms(self, lace: Lace, *, is_open: bool) -> Terms:
         """The policy as terms for the machine."""
-        rules = self.rules
+        rules = self.rules_in(lace)
         shown = rules.exposures
         return Terms(module=rules.module, exposures=shown, is_open=is_open, record_limits=lace.limits)
 
@@ -75,9 +85,11 @@ class NodeOptions(TypedDict, total=False):
     """What `lace.Node`, `lace.serve` and `lace.connect` all take, under the same names."""
 
     select: Select
-    """Which records we want and offer: rules, a coordinate or its beginning, a hash, several of these, None for all."""
-    expose: Expose
-    """Which records peers may see: `all`, `selected`, `none` (the default), or rules."""
+    """Which records we want and offer: rules, a coordinate or its beginning, a hash, several of these; None: what the
+    policy of the lace says, and all of them if it carries none."""
+    expose: Expose | None
+    """Which records peers may see: `all`, `selected`, `none`, or rules; None: what the policy of the lace says, and
+    none if it carries none."""
     policy_for: PolicyFor | None
     """Chooses the policy of a peer that dials us by what its connection proves; None refuses it."""
     key: Signer | None
@@ -94,6 +106,8 @@ class NodeOptions(TypedDict, total=False):
     """How much is stored of peers, signers and groups."""
     hooks: Hooks | None
     """What is called as things happen."""
+    on_policy: OnPolicy | None
+    """Hears that another policy of the lace is in force, and which of its versions are new."""
     clock: Clock | None
     """Where time comes from; the clock of the lace unless given."""
     logger: Logger | None
@@ -111,7 +125,7 @@ class LaceNode:
         key = options.get("key")
         client_tls, server_tls = _tls_of(options.get("tls"))
         self._lace = lace
-        self._policy = Policy(select=options.get("select"), expose=options.get("expose", "none"))
+        self._policy = Policy(select=options.get("select"), expose=options.get("expose"))
         self._policy.terms(lace, is_open=True)  # wrong rules raise here, not when the first peer arrives
         self._policy_for = options.get("policy_for")
         self._options = TransportOptions(
@@ -132,6 +146,8 @@ class LaceNode:
         self._max_events = max_events
         self._listeners: WeakSet[LinkEvents] = WeakSet()  # weak: a listener that left its loop must not be kept
         self._node: Node | None = None
+        self._on_policy = options.get("on_policy")
+        self._watching: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         hooks = replace(self._given, on_event=self._hear)
@@ -142,17 +158,21 @@ class LaceNode:
             here=self._here,
             limits=self._limits,
             hooks=hooks,
-            quotas=self._quotas,
+            quotas=self._quotas if self._quotas is not None else policy_quotas(self._lace.policy()),
             horizon_s=self._lace.horizon_s,
             logger=self._logger,
             sink=self._sink,
         )
+        self._watching = asyncio.create_task(PolicyWatch(self._lace, self._take_policy).run())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         node, self._node = self._running, None
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
         await node.shutdown()
         for listener in list(self._listeners):
             listener.end()
@@ -169,7 +189,7 @@ class LaceNode:
         terms = offered if self._policy_for is None else self._terms_for
         return [str(await self._running.listen(parse_address(address, listening=True), terms)) for address in addresses]
 
-    def change_rules(self, *, select: Select | EllipsisType = ..., expose: Expose | EllipsisType = ...) -> int:
+    def change_rules(self, *, select: Select | EllipsisType = ..., expose: Expose | EllipsisType | None = ...) -> int:
         """Change what is selected and shown from now on, without new connections; arguments not given stay as they are.
 
         This holds for all links of the node, open ones and later ones: served, followed and attached. An open exchange
@@ -184,10 +204,19 @@ class LaceNode:
             select=before.select if isinstance(select, EllipsisType) else select,
             expose=before.expose if isinstance(expose, EllipsisType) else expose,
         )
-        rules = policy.rules
+        rules = policy.rules_in(self._lace)
         changed = self._running.change_rules(rules)
         self._policy = policy
         return changed
+
+    def _take_policy(self, policy: LacePolicy, newer: list[PolicyVersion]) -> None:
+        """The lace has another policy: open links go on under it, except where words of ours say otherwise."""
+        node = self._running
+        node.change_rules(self._policy.rules_in(self._lace))
+        if self._quotas is None:
+            node.reload(policy_quotas(policy))
+        if self._on_policy is not None:
+            self._on_policy(policy, newer)
 
     async def connect(self, address: str, *, policy: Policy | None = None) -> Outcome:
         """Dial a peer, exchange until neither side wants more, and return the outcome."""

@@ -13,7 +13,7 @@ from lace.cli.commands.ls import shown_time, writer_words
 from lace.cli.exchange.remote import exchange_once
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.links import LinkChoices, make_terms
-from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, select_options
+from lace.cli.options.policies import RuleChoices, expose_option, select_options
 from lace.cli.options.remotes import with_remote
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import incomplete_after
@@ -65,16 +65,16 @@ def command(
     from lace.porcelain.remotes import find_remote, remotes_of
     from lace.porcelain.status import conflicts, known_status
 
-    module = chosen_selector(sources, coordinates, hashes)
-    terms = make_terms(module, chosen_exposures(expose, module), is_open=False)
-    terms = LinkChoices(patience=patience).patient(terms)
+    choices = RuleChoices.of(sources, coordinates, hashes, expose)
     with opened(path) as lace:
+        rules = choices.rules(lace, path)
+        terms = LinkChoices(patience=patience).patient(make_terms(rules.module, rules.exposures, is_open=False))
         chosen = [find_remote(lace.store, name) for name in names] or remotes_of(lace.store)
         found = []
         for remote in chosen:
             known = known_status(lace, remote)
             found.append(known if offline else _ask(lace, known, terms))
-        incomplete, disputed = incomplete_after(lace, module), conflicts(lace)
+        incomplete, disputed = incomplete_after(lace, rules.module), conflicts(lace)
         code = _exit_code(found, incomplete)
         if as_json:
             _print_json(found, incomplete, disputed, code)
