@@ -69,7 +69,7 @@ def _put_one(lace: Lace, file: str, name: str, heading: dict[str, Any], as_json:
     try:
         tip = lace.resolve(coordinate)
     except NotFound:
-        print_warning(f"the record is dated too far ahead to be the tip of {coordinate}")
+        print_warning(f"the record may not be the tip of {coordinate}: `lace why` says why")
         return
     if tip != found:
         print_warning(f"{coordinate} has a newer record, so this one is not its tip")
