@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +13,6 @@ from lace.people.root import Root
 from lace.porcelain.policy import set_policy
 from lace.records.keys import SigningKey
 from lace.records.tip import TipWriters
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FOUNDER, ANNA, EVE = (SigningKey(bytes(31) + bytes([number])) for number in (5, 7, 9))
 ROOT = Root("club", FOUNDER.verifier)
@@ -94,16 +90,3 @@ def test_a_writer_counts_from_a_time_on_and_what_stands_counts_always() -> None:
     assert [rule.admit(old), rule.admit(new)] == [False, True]
     rule = TipWriters(group="g", since={}, standing=frozenset((str(old.hash),)))
     assert [rule.admit(old), rule.admit(new)] == [True, False]
-
-
-@pytest.mark.spark
-def test_spark_finds_the_same_tips(club: api.Lace, spark: SparkSession, tmp_path: Path) -> None:
-    from lace.spark.jobs.tips import tips
-
-    with club:
-        club.export(tmp_path / "club.bundle")
-        policy = club.tip_policy()
-        wide = spark.read.format("lace").load(str(tmp_path / "club.bundle"))
-        found = {(row["group"], row["app"]): row["hash"] for row in tips(wide, policy).collect() if row["name"] == "x"}
-        named = [("club", "notes"), ("club", "board"), ("club", "wall"), ("elsewhere", "notes")]
-        assert found == {(group, app): club.resolve(f"//{group}//{app}//x") for group, app in named}
