@@ -66,7 +66,7 @@ def members_in_force(store: RecordStore, root: Root) -> frozenset[Verifier]:
 def people_named(store: RecordStore, root: Root, predicate: Predicate) -> frozenset[Verifier]:
     """The people for whom a predicate of the core rules holds; worked out again only when people records change."""
     kept = _KEPT.setdefault(store, {})
-    records = _people_records(store, root.group)
+    records = people_signature(store, root.group)
     found = kept.get((root, predicate))
     if found is None or found[0] != records:
         people = frozenset(Verifier(verifier) for (verifier,) in derived(store, root, predicate))
@@ -77,13 +77,13 @@ def people_named(store: RecordStore, root: Root, predicate: Predicate) -> frozen
 def rows_in_force(store: RecordStore, root: Root, predicate: Predicate) -> list[tuple[str, ...]]:
     """What `derived` gives, worked out again only when people records change."""
     kept = _KEPT_ROWS.setdefault(store, {})
-    records = _people_records(store, root.group)
+    records = people_signature(store, root.group)
     found = kept.get((root, predicate))
     if found is None or found[0] != records:
         found = kept[root, predicate] = (records, derived(store, root, predicate))
     return found[1]
 
 
-def _people_records(store: RecordStore, group: str) -> tuple[str, ...]:
+def people_signature(store: RecordStore, group: str) -> tuple[str, ...]:
     """The people records that decide who is who, by their hashes."""
     return tuple(str(entry.hash) for app in PEOPLE_APPS if app != POLICY_APP for entry in store.entries(group, app))

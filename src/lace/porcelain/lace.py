@@ -94,9 +94,8 @@ class Lace(PutVerbs, Closing):
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()
-        self._writers: tuple[tuple[StoreCursor, Root | None], tuple[TipWriters, ...]] | None = (
-            None  # who may move tips, at a moment
-        )
+        # who may move tips, at a moment
+        self._writers: tuple[tuple[StoreCursor, Root | None], tuple[TipWriters, ...]] | None = None
         self.horizon_s = horizon_s  # records dated further ahead are never tips and are refused from peers
 
     @property
