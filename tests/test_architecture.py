@@ -47,6 +47,7 @@ LIBRARY_HOMES = {
     "uvicorn": {"inspector"},
     "click": {"cli"},
     "rich": {"cli"},
+    "segno": {"cli"},
 }
 
 
@@ -118,6 +119,8 @@ EXCEPTIONS = {  # docs/architecture.md says why
     ("records/keys.py", "threading"),
     ("datalog/engine/evaluate.py", "time"),
     ("datalog/engine/vector.py", "time"),
+    ("datalog/library/database.py", "threading"),
+    ("datalog/library/deadline.py", "time"),
 }
 
 

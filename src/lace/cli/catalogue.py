@@ -51,7 +51,7 @@ CATALOGUE = (
         "inspect",
         "Look into laces, archives and captured streams from a browser.",
     ),
-    Verb("Keys", "key", "key", "Create, list, show, import and lock signing keys."),
+    Verb("Keys", "key", "key", "Create, list, show, import, lock and back up signing keys."),
     Verb("Keys", "name", "name", "Give names to keys, and show what others call them."),
     Verb("Exchange", "interlace", "interlace", "Exchange records with a peer until neither wants more."),
     Verb("Exchange", "follow", "follow", "Keep an exchange with a peer open and print what happens."),

@@ -65,10 +65,10 @@ from lace.store import MemoryStore, open_store
 from lace.store.base import Entry, RecordStore, StoreCursor, StoreStat
 
 if TYPE_CHECKING:
+    from lace.datalog.explain.explanation import Explanation
     from lace.intake.bundles import ImportReport, RejectedSink
     from lace.people.root import Root
     from lace.porcelain.checkout import CheckedOut
-    from lace.porcelain.explain import Explanation
     from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 

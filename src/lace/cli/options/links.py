@@ -77,7 +77,7 @@ class ViewerType(VerifierType):
 
 
 class PinType(click.ParamType[bytes]):
-    """The SHA-256 of a certificate: 43 B64A characters, as `lace cert` prints it, or 64 hexadecimal digits."""
+    """The SHA-256 of a public key or certificate: 43 B64A characters, as `lace cert` prints it, or 64 hex digits."""
 
     name = "pin"
 
@@ -142,7 +142,7 @@ def link_options(function: F) -> F:
             help="Over unix sockets: this user is V; repeatable.",
         ),
         click.option("--ca", type=existing, help="Over wss: accept certificates of these CAs instead of the system's."),
-        click.option("--pin", type=PinType(), help="Over wss: accept only the certificate with this SHA-256."),
+        click.option("--pin", type=PinType(), help="Over wss: accept only the server with this pin."),
         click.option(
             "--trust",
             type=VerifierType(),
