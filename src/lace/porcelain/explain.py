@@ -18,6 +18,7 @@ from lace.datalog.language.limiting import stated_limits
 from lace.datalog.language.parser import parse_atom
 from lace.datalog.language.syntax import Atom, Fact
 from lace.datalog.language.validate import CheckedProgram, check_program
+from lace.datalog.library.deadline import until
 from lace.datalog.meter import Interrupt, never
 from lace.datalog.source import FactSource
 from lace.limits import EngineLimits, ExplainLimits
@@ -69,9 +70,17 @@ class Explainer:
 
 
 def explain(
-    asked: HasStore | FactSource | Iterable[Fact], rules: str, goal: str, *, limits: EngineLimits | None = None
+    asked: HasStore | FactSource | Iterable[Fact],
+    rules: str,
+    goal: str,
+    *,
+    limits: EngineLimits | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> Explanation:
-    """Explain why a fact holds over a lace, a fact source or facts, or why it does not; limits as in `lace.query`.
+    """Explain why a fact holds over a lace, a fact source or facts, or why it does not.
+
+    Limits, `deadline_s` and `interrupt` are as in `lace.query`.
 
     >>> from lace.datalog.language.parser import parse_facts
     >>> facts = list(parse_facts("Edge('a','b')"))
@@ -83,4 +92,4 @@ def explain(
           with X = 'b'
           there is no Edge('b',Y)
     """
-    return Explainer(asked, rules, limits=limits).explain(goal)
+    return Explainer(asked, rules, limits=limits, interrupt=until(deadline_s, interrupt)).explain(goal)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
-from lace.datalog.engine import Base, Result, evaluate
+from lace.datalog.engine import Base, Meter, Result, evaluate
 from lace.datalog.engine.base import predicates_given
 from lace.datalog.goals import column_names, only_output, require_known
 from lace.datalog.language.annotations import read_annotated
@@ -28,11 +28,14 @@ from lace.datalog.language.syntax import (
     Variable,
 )
 from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, Profile, check_program
+from lace.datalog.library.deadline import until
+from lace.datalog.meter import Interrupt, never
 from lace.datalog.planning.names import PredicateNames
 from lace.datalog.source import FactSource
 from lace.facts.predicates import FIELD, HAVE
 from lace.limits import EngineLimits
 from lace.store.base import Snapshot, StoreCursor
+from lace.thresholds import ENGINE_THRESHOLDS, STOPPABLE_THRESHOLDS
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -141,6 +144,8 @@ def query(
     extra: Iterable[Fact] = (),
     limits: EngineLimits | None = None,
     name: str = "<rules>",
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> Answer:
     """Evaluate rules over a lace (or its path, a fact source, or facts) and give the facts that a goal asks for.
 
@@ -149,21 +154,24 @@ def query(
     Without a goal the answer is the one predicate that no other rule reads. A goal with constants, such as
     `Selected('P…')`, costs only what its own answer needs.
 
+    After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, from the thread that evaluates) returns
+    True, the call ends in `EvaluationStopped`, and nothing of it is kept.
+
     >>> facts = [Fact(Predicate("Edge", 2), pair) for pair in (("a", "b"), ("b", "c"))]
     >>> query(facts, "Path(X,Y) :- Edge(X,Y).\\nPath(X,Y) :- Path(X,Z), Edge(Z,Y).", "Path('a',Y)").rows()
     [('a', 'b'), ('a', 'c')]
     """
-    limits = limits or stated_limits(rules, name=name)
+    limits, stop = limits or stated_limits(rules, name=name), until(deadline_s, interrupt)
     program = read_annotated(rules, name=name, limits=limits).program
     if isinstance(asked, str | os.PathLike):
         from lace.porcelain.lace import open_lace
 
         with open_lace(asked, read_only=True) as lace:
-            answer = _over_base(base_of(lace, limits), program, goal, extra, limits)
+            answer = _over_base(base_of(lace, limits), program, goal, extra, limits, stop)
             answer.result.keep(answer.predicate)  # read while the store is open
             return answer
     base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
-    return _over_base(base, program, goal, extra, limits)
+    return _over_base(base, program, goal, extra, limits, stop)
 
 
 _BASES: WeakKeyDictionary[object, tuple[StoreCursor, int, Base]] = WeakKeyDictionary()
@@ -178,11 +186,15 @@ def base_of(lace: HasStore, limits: EngineLimits = _DEFAULT_LIMITS) -> Base:
     return kept[2]
 
 
-def _over_base(base: Base, program: Program, goal: str | None, extra: Iterable[Fact], limits: EngineLimits) -> Answer:
+def _over_base(
+    base: Base, program: Program, goal: str | None, extra: Iterable[Fact], limits: EngineLimits, stop: Interrupt
+) -> Answer:
     checked = check_program(program, profile_of(base), limits)
     atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
     require_known(atom, checked, predicates_given(base.parts))
-    result = evaluate(checked, base, extra=extra, goals=[_any_fact(atom) if goal is None else atom], limits=limits)
+    goals, meter = [_any_fact(atom) if goal is None else atom], Meter(limits, interrupt=stop)
+    ways = ENGINE_THRESHOLDS if stop is never else STOPPABLE_THRESHOLDS
+    result = evaluate(checked, base, extra=extra, goals=goals, limits=limits, meter=meter, thresholds=ways)
     return Answer(atom.predicate, column_names(atom), result, base, limits)
 
 

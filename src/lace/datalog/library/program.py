@@ -35,7 +35,7 @@ from lace.datalog.meter import CurrentInterrupt, Interrupt, Meter, never
 from lace.datalog.source import Row
 from lace.errors import InvalidInput, InvalidLacegram, NotFound, naming_extras
 from lace.limits import EngineLimits, ExplainLimits
-from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
+from lace.thresholds import STOPPABLE_THRESHOLDS
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -171,7 +171,13 @@ class CompiledProgram:
                     return RunResults([DerivedRelation(goals[0], rows=rows)])
             meter = Meter(self._limits, interrupt=stop)
             result = evaluate(
-                self._checked, base, extra=given, goals=asked, limits=self._limits, meter=meter, thresholds=_PATIENCE
+                self._checked,
+                base,
+                extra=given,
+                goals=asked,
+                limits=self._limits,
+                meter=meter,
+                thresholds=STOPPABLE_THRESHOLDS,
             )
             if len(goals) == 1 and not given:
                 self._remember(kept, goals[0], meter.rows)
@@ -284,12 +290,15 @@ class CompiledProgram:
         watch = CurrentInterrupt(stop)
         with db.entered(stop) as base:
             self._of(db, base)
-            facts = materialize(self._checked, base, self._limits, meter=Meter(self._limits, interrupt=watch))
+            facts = materialize(
+                self._checked,
+                base,
+                self._limits,
+                meter=Meter(self._limits, interrupt=watch),
+                thresholds=STOPPABLE_THRESHOLDS,
+            )
         watch.interrupt = until(None)
         return FollowedProgram(self._checked, db, facts, watch)
-
-
-_PATIENCE = EngineThresholds(batch_rows=min(ENGINE_THRESHOLDS.batch_rows, 1 << 18))  # told to stop, it stops soon
 
 
 def _any_fact(head: Atom) -> Atom:
