@@ -250,6 +250,7 @@ def test_a_program_that_knows_nothing_of_policies_still_carries_the_records(anna
     assert late.names(app="diary") == set()
 
 
+@pytest.mark.long
 def test_a_server_is_checked_before_it_serves(anna: Person) -> None:
     said = anna.run("serve", "club.lace", "tcp:127.0.0.1:0", "--check")
     assert "would serve at tcp:127.0.0.1:0, by the policy of the lace" in said
@@ -260,17 +261,20 @@ def test_a_server_is_checked_before_it_serves(anna: Person) -> None:
     assert "nothing supplies Fild/4" in told
     assert "--select: not by the policy of club.lace" in told
     anna.run("serve", "club.lace", "tcp:127.0.0.1:0", "--check", "--key", "nobody", exits=2)
-    (anna.folder / "lace.toml").write_text('store = "club.lace"\nlisten = ["tcp:127.0.0.1:0"]\nselect = ["//club"]\n')
+    (anna.folder / "lace.toml").write_text(
+        'store = "club.lace"\nlisten = ["tcp:127.0.0.1:4790"]\nselect = ["//club"]\n'
+    )
     assert "by the policy" in anna.run("serve", "--config", "lace.toml", "--check")
 
 
+@pytest.mark.long
 def test_a_typo_is_never_signed_unless_its_author_insists(anna: Person) -> None:
     before = anna.run("policy", "log", "club.lace", "--json")
     typo = "SelectHave(P) :- Have(P), Field(P,'Gruop',_,'club').\nSelectAdvertised(P,S) :- Advertised(P,S).\n@people\n"
     (anna.folder / "select.lace").write_text(typo)
     said = anna.run("policy", "set", "club.lace", "select.lace", exits=1)
     assert "Gruop" in said
-    assert "1 likely mistake" in said
+    assert "likely mistake" in said
     (anna.folder / "bad.lace").write_text("SelectHave(P) :- Have(P), not Other(P\n")
     anna.run("policy", "set", "club.lace", "bad.lace", exits=1)
     (anna.folder / "tip.toml").write_text('writers = "membres"\n')
@@ -282,11 +286,13 @@ def test_a_typo_is_never_signed_unless_its_author_insists(anna: Person) -> None:
     assert "Gruop" in anna.run("policy", "check", "club.lace", exits=1)
 
 
+@pytest.mark.long
 def test_rules_that_nobody_else_would_get_are_refused(anna: Person) -> None:
     (anna.folder / "select.lace").write_text("SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S).\n")
     assert "nobody would get it" in anna.run("policy", "set", "club.lace", "select.lace", exits=1)
 
 
+@pytest.mark.long
 def test_who_is_no_admin_can_sign_no_policy(anna: Person, bob: Person) -> None:
     with api.open(anna.path) as lace, api.open(bob.path) as other:
         for _, body in lace.store.bodies_since():
@@ -297,6 +303,7 @@ def test_who_is_no_admin_can_sign_no_policy(anna: Person, bob: Person) -> None:
     assert "membres" not in bob.run("policy", "show", "club.lace")
 
 
+@pytest.mark.long
 def test_edit_opens_the_text_checks_it_and_signs_it(anna: Person) -> None:
     editor = anna.folder / "editor.sh"
     editor.write_text('#!/bin/sh\nsed -i s/members/admins/ "$1"\n')
@@ -313,6 +320,7 @@ def test_edit_opens_the_text_checks_it_and_signs_it(anna: Person) -> None:
     assert '- writers = "members"' in changes
 
 
+@pytest.mark.long
 def test_quotas_of_the_policy_hold_where_no_option_says_any(anna: Person, bob: Person) -> None:
     (anna.folder / "quota.toml").write_text('signer = "2 records"\n')
     anna.run("policy", "set", "club.lace", "quota.toml")

@@ -197,7 +197,7 @@ def _as_version(lace: Lace, coordinate: str, wanted: RecordHash) -> tuple[str, s
         elif state is VersionState.AHEAD:
             return f"it is dated too far ahead to be the tip of {coordinate}", ""
         elif state is VersionState.BARRED:
-            return f"its writer may not move the tip of {coordinate} (`lace policy show … tip`)", ""
+            return f"its writer may not move the tip of {coordinate}: the policy lets others write there", ""
         elif state is VersionState.RETRACTS:
             return f"it withdraws versions of {coordinate}; an exchange moves it like any record", ""
         elif by is not None:

@@ -83,7 +83,7 @@ class TipPolicy:
         """Whether a version may be the tip, or withdraw one."""
         return not self.is_ahead(version) and self.may_write(version)
 
-    def is_ahead(self, version: OrderedVersion) -> bool:
+    def is_ahead(self, version: CoordinateVersion) -> bool:
         """Whether a version is dated beyond the horizon."""
         return self.until is not None and version.tai > self.until
 
