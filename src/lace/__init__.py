@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lace.datalog.explain.absence import Absence
+    from lace.datalog.explain.explanation import Explanation
     from lace.datalog.explain.proof import Proof
     from lace.datalog.source import FactSource
     from lace.errors import (
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
     from lace.porcelain.diagnosis import Finding, LaceStatus, PeerView, PlanShown, check, plan, status, view, why
     from lace.porcelain.exchange import Exchanged, Expose, Select, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
-    from lace.porcelain.explain import Explanation, explain
+    from lace.porcelain.explain import explain
     from lace.porcelain.export import Writable
     from lace.porcelain.following import FollowedLink, LinkState
     from lace.porcelain.lace import Lace, generate_key, open_lace
@@ -306,6 +307,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
 
 _HOMES = {
     "lace.datalog.explain.absence": "Absence",
+    "lace.datalog.explain.explanation": "Explanation",
     "lace.datalog.explain.proof": "Proof",
     "lace.datalog.source": "FactSource",
     "lace.errors": (
@@ -337,7 +339,7 @@ _HOMES = {
     "lace.porcelain.content": "ByteReader Content",
     "lace.porcelain.diagnosis": "Finding LaceStatus PlanShown PeerView check plan status view why",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector Select Expose",
-    "lace.porcelain.explain": "Explanation explain",
+    "lace.porcelain.explain": "explain",
     "lace.porcelain.export": "Writable",
     "lace.porcelain.following": "FollowedLink LinkState",
     "lace.porcelain.lace": "Lace generate_key",
