@@ -1,6 +1,6 @@
 """The replicated list of frankmcsherry/dynamic-datalog, over its published trace of a text being typed.
 
-Rule: the data is not in the project. Get it, then name the folder (or `input.zip`) that holds insert.txt and remove.txt:
+Rule: the data is not in the project. Get it, then name the folder, or `input.zip`, with insert.txt and remove.txt:
 
     git clone https://github.com/frankmcsherry/dynamic-datalog
     python bench/crdt.py dynamic-datalog/problems/crdt/input.zip
@@ -59,9 +59,9 @@ def element(counter: int, writer: int) -> str:
 
 def trace(place: Path) -> dict[str, list[tuple[str, ...]]]:
     """The trace as relations; every element is assigned one meaningless value, as in the published program."""
-    inserted = [(element(a, b), element(c, d)) for a, b, c, d in lines(place, "insert.txt")]
-    removed = [(element(a, b),) for a, b in lines(place, "remove.txt")]
-    return {"Insert": inserted, "Assign": [(name, "hi") for name, _ in inserted], "Removed": removed}
+    inserted: list[tuple[str, ...]] = [(element(a, b), element(c, d)) for a, b, c, d in lines(place, "insert.txt")]
+    removed: list[tuple[str, ...]] = [(element(a, b),) for a, b in lines(place, "remove.txt")]
+    return {"Insert": inserted, "Assign": [(row[0], "hi") for row in inserted], "Removed": removed}
 
 
 def main() -> None:
