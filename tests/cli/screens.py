@@ -173,6 +173,17 @@ SCENES: dict[str, list[Scene]] = {
         scene("remote rm notes.lace sever", exits=(1,)),
     ],
     "cert": [scene("cert localhost --cert c.pem --cert-key k.pem", wraps=True)],
+    "policy": [
+        scene("policy set club.lace members --group club --app notes,photos --admin me"),
+        scene("policy set club.lace members --group klub --app notes", exits=(2,)),
+        scene("policy set club.lace memers --app notes", exits=(1,)),
+        scene("policy show club.lace"),
+        scene("policy show club.lace tip"),
+        scene("policy log club.lace"),
+        scene("policy check club.lace"),
+        scene("policy check notes.lace", exits=(1,)),
+        scene("policy show notes.lace", exits=(1,)),
+    ],
     "check": [
         scene("check rules/select.lace", exits=(1,)),
         scene("check", "Bad(X) :- Fild(X,'Nme',_,V).", exits=(1,)),
@@ -241,7 +252,7 @@ def prepare(folder: Path) -> dict[str, str]:
             notes.put(b"x" * number, group="u", app="many", name=f"{number:03d}", headers={"Title": f"number {number}"})
         index(notes)
         notes.export(folder / "notes.bundle")
-    for name in ("other", "empty", "peer"):
+    for name in ("other", "empty", "peer", "club"):
         with lace.open(folder / f"{name}.lace", create=True) as one:
             if name == "peer":
                 one.put(b"hello\n", **place, name="plain", headers={"Title": "of the peer"})

@@ -59,6 +59,7 @@ CATALOGUE = (
     Verb("Exchange", "remote", "remote", "Give names to peers: where they are, and what proves who they are."),
     Verb("Exchange", "tap", "tap", "Show a stream decoded, with sizes and times."),
     Verb("Exchange", "cert", "cert", "Create a self-signed certificate for wss and print its pin."),
+    Verb("People", "policy", "policy", "Set, show, edit and check the policy that a lace carries."),
     Verb("Rules", "check", "check", "Check rule files and show every error."),
     Verb("Rules", "explain", "explain", "Show why a fact holds, or why it does not."),
     Verb("Rules", "fmt", "fmt", "Write rule files in canonical order and spacing."),

@@ -11,6 +11,7 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 
 from lace.interlace.result import InterlaceResult
+from lace.interlace.setup.terms import Rules
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.compile import agree
 from lace.policy.compose import union
@@ -83,12 +84,24 @@ def exposures(expose: Expose, module: Module) -> tuple[Exposure, ...]:
     return expose_by(expose, selector=module)
 
 
+def rules_for(lace: Lace, select: Select, expose: Expose | None) -> Rules:
+    """The rules of a side: what the words say and, where there are none, what the policy of its lace says.
+
+    Without a policy, no selector means everything and no exposure means nothing.
+    """
+    policy = lace.policy() if select is None or expose is None else None
+    module = policy.module if select is None and policy is not None else selector(select)
+    if expose is not None:
+        return Rules(module, exposures(expose, module))
+    return Rules(module, policy.exposures if policy is not None else ())
+
+
 def interlace(
     first: Lace,
     second: Lace,
     *,
     select: Select = None,
-    expose: Expose = "none",
+    expose: Expose | None = None,
     their_select: Select = None,
     their_expose: Expose | None = None,
     here: Verifier | None = None,
@@ -99,8 +112,9 @@ def interlace(
 ) -> Exchanged:
     """Exchange records between two laces until neither wants more.
 
-    `select` and `expose` hold for both, unless `their_select` and `their_expose` are given. By default nothing is
-    exposed, so nothing is sent: the result's notices say so. `on_event` runs in this thread; an exception it raises
+    `select` and `expose` hold for both, unless `their_select` and `their_expose` are given. A side for which neither is
+    given goes by the policy of its lace. Without a policy nothing is exposed by default, so nothing is sent: the
+    result's notices say so. `on_event` runs in this thread; an exception it raises
     ends the exchange and is raised here.
     """
     if iscoroutinefunction(on_event):
@@ -132,7 +146,7 @@ def follow(
     second: Lace,
     *,
     select: Select = None,
-    expose: Expose = "none",
+    expose: Expose | None = None,
     their_select: Select = None,
     their_expose: Expose | None = None,
     here: Verifier | None = None,
@@ -174,7 +188,7 @@ def _parties(
     first: Lace,
     second: Lace,
     select: Select,
-    expose: Expose,
+    expose: Expose | None,
     their_select: Select,
     their_expose: Expose | None,
     here: Verifier | None,
@@ -184,12 +198,16 @@ def _parties(
     is_open: bool = False,
     receipts: SigningKey | None = None,
 ) -> tuple[Party, Party]:
-    module = selector(select)
-    their_module = module if their_select is None else selector(their_select)
-    shown = exposures(expose, module)
-    their_shown = exposures(expose if their_expose is None else their_expose, their_module)
+    ours = rules_for(first, select, expose)
+    their_choice = select if their_select is None else their_select
+    theirs_are = rules_for(second, their_choice, expose if their_expose is None else their_expose)
     mine, theirs = local_parties(
-        first, second, (module, shown), (their_module, their_shown), send_gate=send_gate, is_open=is_open
+        first,
+        second,
+        (ours.module, ours.exposures),
+        (theirs_are.module, theirs_are.exposures),
+        send_gate=send_gate,
+        is_open=is_open,
     )
     return replace(mine, here=here, receipts=receipts), replace(theirs, here=there)
 

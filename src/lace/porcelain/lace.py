@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from lace.intake.bundles import ImportReport, RejectedSink
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.explain import Explanation
+    from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 
 MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
@@ -281,6 +282,16 @@ class Lace(PutVerbs, Closing):
     def tip_policy(self) -> TipPolicy:
         """What decides a tip now: only the clock and the horizon, which both sides share."""
         return TipPolicy.at(self._clock.tai(), self.horizon_s)
+
+    def now(self) -> TAI:
+        """The time of this lace's clock."""
+        return self._clock.tai()
+
+    def policy(self) -> LacePolicy | None:
+        """The policy that this lace carries; None if nobody pinned a root here (`lace policy set`, `lace join`)."""
+        from lace.porcelain.policy import read_lace_policy
+
+        return read_lace_policy(self.store, TipPolicy.at(self.now(), self.horizon_s))
 
     def _versions_of(self, coordinate: Coordinate) -> Callable[[str | None], Iterator[Entry]]:
         place = coordinate.group, coordinate.app, coordinate.name

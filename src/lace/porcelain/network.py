@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from lace.errors import TransportError
 from lace.iltp.address import Address, parse_address
-from lace.interlace.setup.terms import Terms
+from lace.interlace.setup.terms import Rules, Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
-from lace.porcelain.exchange import Expose, Select, exposures, selector
+from lace.people.policyrecords import PolicyVersion
+from lace.porcelain.exchange import Expose, Select, rules_for, selector
 from lace.porcelain.lace import Lace
+from lace.porcelain.policy import LacePolicy, policy_quotas
+from lace.porcelain.policywatch import PolicyWatch
 from lace.records.keys import SigningKey
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.host.hosting import MakeHost
@@ -46,7 +49,7 @@ def connect(
     address: str,
     *,
     select: Select = None,
-    expose: Expose = "none",
+    expose: Expose | None = None,
     key: SigningKey | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
@@ -142,7 +145,7 @@ def serve(
     *addresses: str,
     follow: Sequence[str] = (),
     select: Select = None,
-    expose: Expose = "none",
+    expose: Expose | None = None,
     key: SigningKey | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ServerTls | None = None,
@@ -166,6 +169,7 @@ def serve(
         [parse_address(address, listening=True) for address in addresses],
         [parse_address(address) for address in follow],
         terms_of(lace, select, expose, is_open=True),
+        lambda: rules_for(lace, select, expose),
     )
     try:
         yield server.bound
@@ -173,10 +177,10 @@ def serve(
         server.stop()
 
 
-def terms_of(lace: Lace, select: Select, expose: Expose, *, is_open: bool) -> Terms:
-    """The terms of our side, from words."""
-    module = selector(select)
-    return Terms(module=module, exposures=exposures(expose, module), is_open=is_open, record_limits=lace.limits)
+def terms_of(lace: Lace, select: Select, expose: Expose | None, *, is_open: bool) -> Terms:
+    """The terms of our side, from words and, where there are none, from the policy of the lace."""
+    rules = rules_for(lace, select, expose)
+    return Terms(module=rules.module, exposures=rules.exposures, is_open=is_open, record_limits=lace.limits)
 
 
 class _Server:
@@ -194,9 +198,11 @@ class _Server:
         self._failure: BaseException | None = None
         self.bound: list[str] = []
 
-    def start(self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms) -> None:
-        """Start to accept and dial, or raise why that is not possible."""
-        work = addresses, peers, terms
+    def start(
+        self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms, rules: Callable[[], Rules]
+    ) -> None:
+        """Start to accept and dial, or raise why that is not possible; `rules` are asked for when the policy changes."""
+        work = addresses, peers, terms, rules
         self._thread = threading.Thread(target=self._run, args=work, name="lace-serving", daemon=True)
         self._thread.start()
         if not self._ready.wait(READY_WITHIN_S):
@@ -210,15 +216,19 @@ class _Server:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
 
-    def _run(self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms) -> None:
+    def _run(
+        self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms, rules: Callable[[], Rules]
+    ) -> None:
         try:
-            asyncio.run(self._serve(addresses, peers, terms))
+            asyncio.run(self._serve(addresses, peers, terms, rules))
         except BaseException as error:  # noqa: BLE001 - raised again by `start`, in the caller's thread
             self._failure = error
         finally:
             self._ready.set()
 
-    async def _serve(self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms) -> None:
+    async def _serve(
+        self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms, rules: Callable[[], Rules]
+    ) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         node = Node(
             self._lace.store,
@@ -226,9 +236,16 @@ class _Server:
             SystemClock(),
             here=self._key.verifier if self._key else None,
             hooks=self._hooks,
-            quotas=self._quotas,
+            quotas=self._quotas if self._quotas is not None else policy_quotas(self._lace.policy()),
             horizon_s=self._lace.horizon_s,
         )
+
+        def take(policy: LacePolicy, newer: Sequence[PolicyVersion]) -> None:
+            node.change_rules(rules())
+            if self._quotas is None:
+                node.reload(policy_quotas(policy))
+
+        watching = asyncio.create_task(PolicyWatch(self._lace, take).run())
         try:
             for address in addresses:
                 self.bound.append(str(await node.listen(address, terms)))
@@ -237,4 +254,6 @@ class _Server:
             self._ready.set()
             await self._stop.wait()
         finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
             await node.shutdown()

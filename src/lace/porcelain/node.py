@@ -20,8 +20,11 @@ from lace.iltp.address import parse_address
 from lace.interlace.events import Event
 from lace.interlace.setup.terms import Rules, Terms
 from lace.notation.identifiers import Verifier
-from lace.porcelain.exchange import Expose, Select, exposures, selector
+from lace.people.policyrecords import PolicyVersion
+from lace.porcelain.exchange import Expose, Select, exposures, rules_for, selector
 from lace.porcelain.lace import Lace
+from lace.porcelain.policy import LacePolicy, policy_quotas
+from lace.porcelain.policywatch import OnPolicy, PolicyWatch
 from lace.records.keys import SigningKey
 from lace.runtime.clock import SystemClock
 from lace.runtime.host.quotas import Quotas
@@ -45,20 +48,27 @@ class LinkEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What our side brings to an exchange: which records it selects, and what it shows of its own."""
+    """What our side brings to an exchange: which records it selects, and what it shows of its own.
+
+    What is None is as the policy of the lace says; without one, everything is selected and nothing shown.
+    """
 
     select: Select = None
-    expose: Expose = "none"
+    expose: Expose | None = None
 
     @property
     def rules(self) -> Rules:
-        """The policy as rules; raises if they are wrong."""
+        """These words as rules, for a lace without a policy; raises if they are wrong."""
         module = selector(self.select)
-        return Rules(module, exposures(self.expose, module))
+        return Rules(module, () if self.expose is None else exposures(self.expose, module))
+
+    def rules_in(self, lace: Lace) -> Rules:
+        """These words as rules for a lace, whose own policy says what they do not; raises if they are wrong."""
+        return rules_for(lace, self.select, self.expose)
 
     def terms(self, lace: Lace, *, is_open: bool) -> Terms:
         """The policy as terms for the machine."""
-        rules = self.rules
+        rules = self.rules_in(lace)
         shown = rules.exposures
         return Terms(module=rules.module, exposures=shown, is_open=is_open, record_limits=lace.limits)
 
@@ -75,7 +85,7 @@ class LaceNode:
         lace: Lace,
         *,
         select: Select = None,
-        expose: Expose = "none",
+        expose: Expose | None = None,
         policy_for: PolicyFor | None = None,
         key: SigningKey | None = None,
         trusted: Sequence[Verifier] = (),
@@ -84,6 +94,7 @@ class LaceNode:
         limits: NodeLimits | None = None,
         quotas: Quotas | None = None,
         hooks: Hooks | None = None,
+        on_policy: OnPolicy | None = None,
         max_events: int = MAX_EVENTS,
     ) -> None:
         clock = SystemClock()
@@ -103,6 +114,8 @@ class LaceNode:
         self._limits = limits
         self._quotas = quotas
         self._given = hooks or Hooks()
+        self._on_policy = on_policy
+        self._watching: asyncio.Task[None] | None = None
         self._max_events = max_events
         self._listeners: WeakSet[LinkEvents] = WeakSet()  # weak: a listener that left its loop must not be kept
         self._node: Node | None = None
@@ -116,15 +129,19 @@ class LaceNode:
             here=self._here,
             limits=self._limits,
             hooks=hooks,
-            quotas=self._quotas,
+            quotas=self._quotas if self._quotas is not None else policy_quotas(self._lace.policy()),
             horizon_s=self._lace.horizon_s,
         )
+        self._watching = asyncio.create_task(PolicyWatch(self._lace, self._take_policy).run())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         node, self._node = self._running, None
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
         await node.shutdown()
         for listener in list(self._listeners):
             listener.end()
@@ -156,10 +173,19 @@ class LaceNode:
             select=before.select if isinstance(select, EllipsisType) else select,
             expose=before.expose if isinstance(expose, EllipsisType) else expose,
         )
-        rules = policy.rules
+        rules = policy.rules_in(self._lace)
         changed = self._running.change_rules(rules)
         self._policy = policy
         return changed
+
+    def _take_policy(self, policy: LacePolicy, newer: list[PolicyVersion]) -> None:
+        """The lace has another policy: open links go on under it, except where words of ours say otherwise."""
+        node = self._running
+        node.change_rules(self._policy.rules_in(self._lace))
+        if self._quotas is None:
+            node.reload(policy_quotas(policy))
+        if self._on_policy is not None:
+            self._on_policy(policy, newer)
 
     async def connect(self, address: str, *, policy: Policy | None = None) -> Outcome:
         """Dial a peer, exchange until neither side wants more, and return the outcome."""

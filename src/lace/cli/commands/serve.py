@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.options.amounts import QuotaType, quotas_with
+from lace.cli.options.amounts import QuotaType
 from lace.cli.options.links import (
     AddressType,
     LinkChoices,
@@ -321,6 +321,7 @@ def _reload(node: Node, serving: Serving) -> None:
         quotas = None
         if serving.config is not None:
             from lace.cli.options.nodefile import read_node_file
+            from lace.runtime.host.quotas import quotas_with
 
             quotas = quotas_with(list(read_node_file(serving.config).quotas.items()))
         done = node.reload(quotas)

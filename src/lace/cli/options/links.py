@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lace.cli.commands.key import user_ring
-from lace.cli.options.amounts import quotas_with
 from lace.errors import InvalidInput, KeyUnavailable
 from lace.limits import HORIZON_S
 from lace.values import dataclass
@@ -256,6 +255,7 @@ def make_node(
 ) -> Node:
     """A node over a store; call it inside an event loop."""
     from lace.runtime.clock import SystemClock
+    from lace.runtime.host.quotas import quotas_with
     from lace.runtime.node.node import Node
 
     transport, here = choices.transport()
