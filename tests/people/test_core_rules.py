@@ -209,7 +209,7 @@ def test_the_successor_that_a_key_committed_to_takes_its_place() -> None:
     assert seen.counts(mine)
     assert seen.counts(note("bob2", 6))
     assert not seen.counts(note("bob", 6))
-    assert ("bob2" in seen.names("Member", ("bob", "bob2")))
+    assert "bob2" in seen.names("Member", ("bob", "bob2"))
     assert "bob" not in seen.names("Member", ("bob",))
     # a thief of the new key's public half, or of the old key, has not the record that was committed to
     forged_commit, forged = succession("bob", "eve", 1)

@@ -79,7 +79,7 @@ def test_the_records_of_the_vectors_derive_what_the_vectors_say(case: dict[str, 
     from lace.datalog.source import MemorySource
     from lace.facts.derive import derive_facts
     from lace.people.root import Root
-    from lace.people.standing import core_rules
+    from lace.people.wording import core_rules
 
     program = check_program(read_annotated(core_rules(Root(GROUP, v("anna")))).program, LOCAL_PROFILE)
     result = evaluate(program, [MemorySource([fact for record in stored for fact in derive_facts(record)])])

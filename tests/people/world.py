@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from importlib.resources import files
 
 from lace.datalog.engine import evaluate
 from lace.datalog.language.annotations import read_annotated
@@ -20,7 +19,7 @@ from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.people import forms
 from lace.people.root import Root
-from lace.people.standing import core_rules
+from lace.people.wording import core_rules, people_rules
 from lace.records.keys import SigningKey
 from lace.records.model import Plex, Seal
 from lace.records.validate import validate
@@ -61,9 +60,7 @@ def facts_of(record: Seal) -> tuple[Fact, ...]:
 @lru_cache(maxsize=8)
 def _program(founder: str, *, travels: bool) -> CheckedProgram:
     root = Root(GROUP, v(founder))
-    text = core_rules(root)
-    if travels:
-        text += (files("lace.people") / "rules" / "travel.lace").read_text(encoding="utf-8").replace("@group", GROUP)
+    text = people_rules(root, "select") if travels else core_rules(root)
     return check_program(read_annotated(text).program, LOCAL_PROFILE)
 
 

@@ -18,7 +18,8 @@ from lace.datalog.source import MemorySource
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.people.root import Root
-from lace.people.standing import core_rules, people_facts
+from lace.people.standing import people_facts
+from lace.people.wording import core_rules
 from lace.store.base import RecordStore
 from lace.values import dataclass
 
@@ -124,7 +125,7 @@ class Standing:
 
     def roster(self) -> Roster:
         """Everybody, for people to read."""
-        acting = dict(self.rows("Key", 2))
+        acting = {key: person for key, person in self.rows("Key", 2)}
         admins = frozenset(map(Verifier, self.keys("Admin")))
         invitations = tuple(self._invitations())
         inviter = {one.one_time: one.by for one in invitations}
