@@ -59,6 +59,16 @@ CATALOGUE = (
     Verb("Exchange", "remote", "remote", "Give names to peers: where they are, and what proves who they are."),
     Verb("Exchange", "tap", "tap", "Show a stream decoded, with sizes and times."),
     Verb("Exchange", "cert", "cert", "Create a self-signed certificate for wss and print its pin."),
+    Verb("People", "invite", "invite", "Print a line that lets somebody in."),
+    Verb(
+        "People",
+        "join",
+        "join",
+        "Join a group by an invitation: make the lace and a key if there is none, and sync for the first time.",
+    ),
+    Verb("People", "member", "member", "List, add and end memberships, and let people come back."),
+    Verb("People", "device", "device", "Add, list and end the devices of a person."),
+    Verb("People", "admin", "admin", "Let members be admins, and end that."),
     Verb("People", "policy", "policy", "Set, show, edit and check the policy that a lace carries."),
     Verb("Rules", "check", "check", "Check rule files and show every error."),
     Verb("Rules", "explain", "explain", "Show why a fact holds, or why it does not."),
@@ -90,5 +100,5 @@ CATALOGUE = (
     Verb("More", "help", "help", "Explain a command or a topic."),
 )
 
-SECTIONS = ("Records", "Stores", "Keys", "Rules", "Exchange", "Pipeline", "More")
+SECTIONS = ("Records", "Stores", "Keys", "Rules", "Exchange", "People", "Pipeline", "More")
 BY_NAME = {entry.name: entry for entry in CATALOGUE}

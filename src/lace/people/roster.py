@@ -125,7 +125,7 @@ class Standing:
 
     def roster(self) -> Roster:
         """Everybody, for people to read."""
-        acting = {key: person for key, person in self.rows("Key", 2)}
+        acting: dict[str, str] = {row[0]: row[1] for row in self.rows("Key", 2)}
         admins = frozenset(map(Verifier, self.keys("Admin")))
         invitations = tuple(self._invitations())
         inviter = {one.one_time: one.by for one in invitations}

@@ -11,6 +11,7 @@ is, and who founded the group. Whoever reads the line may use it, so it is shown
 
 from __future__ import annotations
 
+import json
 import struct
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.people import forms
 from lace.people.forms import Role
-from lace.people.root import Root, pin_root
+from lace.people.root import NAMESPACE, Root, pin_root
 from lace.people.roster import Invitation, Standing
 from lace.porcelain.membership import Written, put_signed, require_root, roster
 from lace.records.grammar import check_path
@@ -220,3 +221,22 @@ def accept(lace: Lace, line: InviteLine, key: SigningKey, *, called: str = "") -
         invited=one_time.verifier,
     )
     put_signed(lace, one_time.seal, [plex])
+
+
+_PLACE = "place"  # the setting that remembers where newcomers dial
+
+
+def remember_place(lace: Lace, address: str, pin: bytes | None) -> None:
+    """Remember where newcomers dial, for the next invitation."""
+    parse_address(address)
+    text = json.dumps({"address": address, "pin": None if pin is None else b64a.encode(pin)})
+    lace.store.put_setting(NAMESPACE, _PLACE, text.encode())
+
+
+def last_place(lace: Lace) -> tuple[str, bytes | None] | None:
+    """Where the newcomers of the last invitation dial, and the pin there."""
+    kept = lace.store.get_setting(NAMESPACE, _PLACE)
+    if kept is None:
+        return None
+    table = json.loads(kept)
+    return str(table["address"]), b64a.decode(table["pin"]) if table["pin"] else None
