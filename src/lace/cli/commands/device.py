@@ -55,6 +55,7 @@ def add(
     with opened(path, write=True) as lace:
         everybody = roster(lace)
         if who is None:
+            firsts = {one.verifier for one in everybody.people if one.is_member}
             signing = own_key(sign, firsts, "the first key of a member")
             person = find_person(lace, signing.verifier)
         else:
