@@ -14,12 +14,13 @@ from lace.datalog.language.syntax import Predicate
 from lace.datalog.language.validate import LOCAL_PROFILE, CheckedProgram, check_program
 from lace.datalog.source import MemorySource
 from lace.facts.derive import derive_facts
+from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.people import forms
 from lace.people.root import Root
-from lace.people.wording import core_rules, people_rules
+from lace.people.wording import TemplateWords, core_rules, fill_words, shipped
 from lace.records.keys import SigningKey
 from lace.records.model import Plex, Seal
 from lace.records.validate import validate
@@ -57,18 +58,30 @@ def facts_of(record: Seal) -> tuple[Fact, ...]:
     return tuple(derive_facts(validate(encode_record(record), verify_signature=False)))
 
 
+@lru_cache(maxsize=100_000)
+def claims_of(record: Seal) -> tuple[Fact, ...]:
+    """What a peer says of a record that it offers."""
+    fields = [fact.values for fact in facts_of(record) if fact.predicate.name == "Field"]
+    said = [Fact(ADVERTISED_FIELD, (record.hash, "peer", name, index, value)) for _, name, index, value in fields]
+    return (Fact(ADVERTISED, (record.hash, "peer")), *said)
+
+
 @lru_cache(maxsize=8)
 def _program(founder: str, *, travels: bool) -> CheckedProgram:
     root = Root(GROUP, v(founder))
-    text = people_rules(root, "select") if travels else core_rules(root)
+    words = TemplateWords(root=root, apps=("notes",))
+    text = fill_words(shipped("templates", "members.select.lace"), words, "select") if travels else core_rules(root)
     return check_program(read_annotated(text).program, LOCAL_PROFILE)
 
 
 class Seen:
     """Who is what over some records."""
 
-    def __init__(self, records: Iterable[Seal], founder: str = "anna", *, travels: bool = False) -> None:
+    def __init__(
+        self, records: Iterable[Seal], founder: str = "anna", *, travels: bool = False, offered: Iterable[Seal] = ()
+    ) -> None:
         facts = [fact for record in records for fact in facts_of(record)]
+        facts += [fact for record in offered for fact in claims_of(record)]
         self.result = evaluate(_program(founder, travels=travels), [MemorySource(facts)])
 
     def rows(self, name: str, arity: int) -> Sequence[tuple[str, ...]]:
