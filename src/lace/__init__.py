@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
     from lace.porcelain.node import LinkEvent, LinkEvents, Policy
+    from lace.porcelain.policy import LacePolicy
     from lace.porcelain.preview import browse, preview
     from lace.porcelain.putting import FileState, PutBatch, TreeResult
     from lace.porcelain.query import Answer, query
@@ -118,6 +119,7 @@ __all__ = [
     "KeyUnavailable",
     "Lace",
     "LaceError",
+    "LacePolicy",
     "LimitExceeded",
     "LinkEvent",
     "LinkEvents",
@@ -204,6 +206,7 @@ _HOMES = {
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
     "lace.porcelain.visibility": "NotExposed",
+    "lace.porcelain.policy": "LacePolicy",
     "lace.porcelain.preview": "browse preview",
     "lace.porcelain.checkout": "CheckedOut",
     "lace.porcelain.putting": "FileState PutBatch TreeResult",

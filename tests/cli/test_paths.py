@@ -47,7 +47,7 @@ def test_every_command_over_a_lace_is_among_them() -> None:
     over_a_lace = {
         "put", "get", "checkout", "ls", "cat", "facts", "find", "rm", "init", "import", "export", "stat", "quota",
         "backup", "restore", "compact", "repair", "verify", "index", "inspect", "key", "interlace", "follow", "serve",
-        "browse", "why", "store", "view", "remote",
+        "browse", "why", "store", "view", "remote", "policy",
     }  # fmt: skip
     assert named == over_a_lace
     assert sum(words == ("backup",) for words, _ in TAKERS) == 2  # its target, too

@@ -20,7 +20,7 @@ def spark() -> Iterator[SparkSession]:
 
     LACE_SPARK_REMOTE names a server of Spark Connect to use in its place.
     """
-    from lace.spark.session.session import settings, spark_session
+    from lace.spark.session.session import spark_session
 
     if os.environ.get("LACE_SPARK_REMOTE"):
         yield spark_session(os.environ["LACE_SPARK_REMOTE"])
@@ -30,9 +30,7 @@ def spark() -> Iterator[SparkSession]:
         "local[2]",
         config={
             **quickly.SETTINGS,
-            "spark.driver.extraJavaOptions": " ".join(
-                (settings(2)["spark.driver.extraJavaOptions"], quickly.FLAGS, quickly.HEAP_FLAGS)
-            ),
+            "spark.driver.extraJavaOptions": f"{quickly.FLAGS} {quickly.HEAP_FLAGS}",
             "spark.driver.memory": quickly.HEAP,
         },
     )

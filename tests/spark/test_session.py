@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from lace.records.write import encode_record
 from lace.spark import spark_session
 from lace.spark.session.java import java_home
 from lace.spark.session.master import require_master
+from lace.spark.session.session import context_settings, local_cores, parse_settings
 from lace.store.bundle import BundleWriter
 
 pytestmark = pytest.mark.spark
@@ -69,6 +71,83 @@ def test_without_any_java_the_one_from_pip_runs_jobs_quietly_a_limit_among_them(
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=300)
     assert done.stdout == "7\n3\n", done.stderr
     assert done.stderr == ""
+
+
+ASKED = (
+    "spark.sql.shuffle.partitions", "spark.driver.memory", "spark.ui.enabled", "spark.sql.session.timeZone",
+    "spark.sql.sources.partitionOverwriteMode", "spark.app.name", "spark.master",
+    "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.python.daemon.module", "spark.ui.showConsoleProgress",
+)  # fmt: skip
+
+
+def session_of(tmp_path: Path, defaults: str, program: str, **environment: str) -> dict[str, str]:
+    """What a session says of itself that a new process starts under some `spark-defaults.conf`."""
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "spark-defaults.conf").write_text(defaults)
+    program = (
+        f"import json\nfrom lace.spark import spark_session\nspark = {program}\n"
+        f"said = {{key: spark.conf.get(key, None) for key in {ASKED!r}}}\n"
+        "said['heap'] = str(spark._jvm.java.lang.Runtime.getRuntime().maxMemory() >> 20)\n"
+        "said['utc'] = str(spark.sql(\"select timestamp'2026-01-01 00:00:00+00:00'\").collect()[0][0])\n"
+        "print(json.dumps(said))\n"
+    )
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+    inherited |= {"SPARK_CONF_DIR": str(conf), "PYTHONPATH": str(SOURCE), **environment}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=inherited, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+def test_the_users_settings_win_over_ours_wherever_they_made_them(tmp_path: Path) -> None:
+    defaults = (
+        "spark.sql.shuffle.partitions 777\nspark.driver.memory 900m\nspark.ui.enabled true\nspark.ui.port 0\n"
+        "spark.sql.session.timeZone Asia/Tokyo\nspark.sql.sources.partitionOverwriteMode static\n"
+        "spark.python.daemon.module pyspark.daemon\nspark.master local[3]\n"
+    )
+    submitted = "--conf spark.sql.execution.arrow.maxRecordsPerBatch=99 --name theirs --conf spark.ui.port=4999"
+    said = session_of(
+        tmp_path,
+        defaults,
+        "spark_session(app_name='ours', config={'spark.sql.session.timeZone': 'Europe/Rome'})",
+        PYSPARK_SUBMIT_ARGS=f"{submitted} pyspark-shell",
+    )
+    assert said["spark.sql.shuffle.partitions"] == "777"
+    assert said["spark.driver.memory"] == "900m"
+    assert 800 <= int(said["heap"]) <= 900
+    assert said["spark.ui.enabled"] == "true"
+    assert said["spark.sql.sources.partitionOverwriteMode"] == "static"
+    assert said["spark.python.daemon.module"] == "pyspark.daemon"
+    assert said["spark.master"] == "local[3]"
+    assert said["spark.sql.execution.arrow.maxRecordsPerBatch"] == "99"
+    assert said["spark.app.name"] == "theirs"
+    assert said["spark.sql.session.timeZone"] == "Europe/Rome"  # said to this very session
+
+
+def test_what_nobody_set_is_ours(tmp_path: Path) -> None:
+    said = session_of(tmp_path, "", "spark_session('local[3]', app_name='ours')")
+    assert said["spark.sql.shuffle.partitions"] == "6"
+    assert 1800 <= int(said["heap"]) <= 2048
+    assert said["spark.ui.enabled"] == "false"
+    assert said["spark.sql.session.timeZone"] == "UTC"
+    assert said["spark.ui.showConsoleProgress"] == "false"
+    assert said["spark.app.name"] == "ours"
+    assert said["spark.sql.execution.arrow.maxRecordsPerBatch"] == "4096"
+
+
+def test_a_cluster_says_itself_how_tasks_are_cut() -> None:
+    here, there = context_settings("local[4]"), context_settings("spark://far:7077")
+    assert here["spark.sql.shuffle.partitions"] == "8"
+    assert set(there) == {"spark.python.daemon.module"}
+    assert [local_cores(text) for text in ("local", "local[2,3]")] == [1, 2]
+    assert [local_cores(text) for text in ("yarn", "local-cluster[2,1,1024]", "spark://far")] == [None] * 3
+
+
+@pytest.mark.parametrize("wrong", ["spark.ui.port", "ui.port=1", "=1"])
+def test_a_setting_of_spark_is_a_key_and_a_value(wrong: str) -> None:
+    with pytest.raises(InvalidInput, match=r"spark\.KEY=VALUE"):
+        parse_settings((wrong,))
 
 
 def test_a_master_that_does_not_answer_is_said_in_words_before_a_jvm_starts() -> None:
@@ -133,7 +212,7 @@ def test_a_server_that_speaks_is_left_to_spark(scheme: str) -> None:
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9\r\n", b"no", None])
 def test_a_server_that_speaks_of_something_else_is_no_spark(scheme: str, answer: bytes | None) -> None:
     other = ANSWERS["spark" if scheme == "sc" else "sc"]
-    with speaking(other if answer is None else answer) as port, pytest.raises(TransportError, match="is no Spark"):
+    with speaking(other if answer is None else answer) as port, pytest.raises(TransportError, match="is not Spark"):
         require_master(f"{scheme}://127.0.0.1:{port}", seconds=5)
 
 

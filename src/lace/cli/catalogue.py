@@ -101,4 +101,5 @@ CATALOGUE = (
 )
 
 SECTIONS = ("Records", "Stores", "Keys", "Rules", "Exchange", "People", "Pipeline", "More")
+SECTIONS = ("Records", "Stores", "Keys", "People", "Rules", "Exchange", "Pipeline", "More")
 BY_NAME = {entry.name: entry for entry in CATALOGUE}

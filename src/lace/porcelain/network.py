@@ -201,7 +201,7 @@ class _Server:
     def start(
         self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms, rules: Callable[[], Rules]
     ) -> None:
-        """Start to accept and dial, or raise why that is not possible; `rules` are asked for when the policy changes."""
+        """Start to accept and dial, or raise why that is not possible; `rules` are asked for at a new policy."""
         work = addresses, peers, terms, rules
         self._thread = threading.Thread(target=self._run, args=work, name="lace-serving", daemon=True)
         self._thread.start()

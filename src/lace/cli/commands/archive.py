@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from lace.cli.commands.pipeline import NamedPath, policies, policy_options, way_fields
 from lace.cli.options.groups import SummaryGroup
+from lace.cli.options.spark import spark_options, spark_settings
 from lace.cli.output.interrupts import leave_when_interrupted
 from lace.cli.output.output import count_of, human_size, json_option, print_fields, print_json, print_table, say
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lace.spark.archive.log import State
 
 _URI = click.argument("uri")
-_MASTER = click.option("--master", help="Spark master: local[*] (default), spark://…, or sc://… for Spark Connect.")
+_MASTER = spark_options("Spark master: local[*] (default), spark://…, or sc://… for Spark Connect.")
 _AS_OF = click.option("--as-of", help="A version, or a time (2026-11-16T12:00, UTC): the archive as it was then.")
 
 
@@ -47,16 +47,16 @@ Tell = Callable[[str, str], None]
 
 def session_starter(uri: str, master: str | None, progress: Tell, app_name: str) -> Callable[[], Any]:
     """What starts Spark when an archive has work for it."""
+    config = spark_settings()
 
     def session() -> Any:
         from lace.spark.session.session import spark_session
 
         progress("spark", "starting")
         # Where executors may be lost, the rounds of a recursion are kept with the archive; `gc` clears what is left.
-        lossy = (master or os.environ.get("MASTER") or "").startswith("spark://")
         folder = f"{uri if '://' in uri else Path(uri).absolute()}/data/checkpoints"
         kept = {"spark.checkpoint.dir": folder, "spark.cleaner.referenceTracking.cleanCheckpoints": "true"}
-        started = spark_session(master, app_name=app_name, config=kept if lossy else {})
+        started = spark_session(master, app_name=app_name, config=config, on_cluster=kept)
         leave_when_interrupted()
         return started
 

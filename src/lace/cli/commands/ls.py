@@ -69,7 +69,9 @@ def command(
     chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else list(COLUMNS)
     with opened(path, write=source is not None) as lace:
         if source is not None:
-            pull(lace, *dialled(source, links), select_all() if prefix == "//" else selector_of(prefix))
+            policy = lace.policy() if prefix == "//" else None
+            wanted = policy.module if policy is not None else select_all() if prefix == "//" else selector_of(prefix)
+            pull(lace, *dialled(source, links), wanted)
         listed = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips)
         rows = listed if blobs else _told_if_empty(listed, path, prefix)
         if as_json:

@@ -10,6 +10,7 @@ import click
 from lace.cli.cores import read_ahead, use_two_cores
 from lace.cli.options.arguments import lace_path, opened_for_rules
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
+from lace.cli.options.spark import spark_options, spark_settings
 from lace.cli.output.interrupts import leave_when_interrupted
 from lace.cli.output.output import (
     json_option,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Where to evaluate; with spark, PATH may also be a bundle or a directory of bundles.",
 )
-@click.option("--master", help="Spark master for --engine spark: local[*] (default), spark://… or sc://….")
+@spark_options("Spark master for --engine spark: local[*] (default), spark://… or sc://….")
 @click.option(
     "--arrow", "arrow_file", metavar="FILE", help="Write an Arrow stream to a file, or to standard output (-)."
 )
@@ -80,8 +81,8 @@ def command(
             raise click.UsageError("--columns needs the embedded engine; read the field in the rules instead")
         _query_on_spark(arguments[0], facts_file, (name, text), goal, master, limits, as_json)
         return
-    if master is not None:
-        raise click.UsageError("--master needs --engine spark")
+    if master is not None or spark_settings():
+        raise click.UsageError("--master and --conf need --engine spark")
     if facts_file is not None:
         from lace.datalog.language.parser import parse_facts
         from lace.porcelain.query import query
@@ -125,7 +126,7 @@ def _query_on_spark(
     from lace.spark.session.session import spark_session
 
     name, text = rules
-    spark = spark_session(master, app_name="lace query")
+    spark = spark_session(master, app_name="lace query", config=spark_settings())
     leave_when_interrupted()
     if facts_file is not None:
         facts = list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))

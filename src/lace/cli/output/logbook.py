@@ -6,6 +6,7 @@ Rule: one line per event, flushed immediately; the time is the system's, in UTC.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -78,6 +79,11 @@ class Logbook:
         """A link reached one of its limits."""
         who = info.peer or info.address
         self.say("limited", f"link {info.number} of {who}: {why}", **_link(info), why=why)
+
+    def policy(self, lines: Sequence[str]) -> None:
+        """A newer policy is in force."""
+        for line in lines:
+            self.say("policy", line)
 
     def trouble(self, text: str) -> None:
         """Something failed, and the node carries on."""
