@@ -100,6 +100,5 @@ CATALOGUE = (
     Verb("More", "help", "help", "Explain a command or a topic."),
 )
 
-SECTIONS = ("Records", "Stores", "Keys", "Rules", "Exchange", "People", "Pipeline", "More")
 SECTIONS = ("Records", "Stores", "Keys", "People", "Rules", "Exchange", "Pipeline", "More")
 BY_NAME = {entry.name: entry for entry in CATALOGUE}

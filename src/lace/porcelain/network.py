@@ -245,7 +245,7 @@ class _Server:
             if self._quotas is None:
                 node.reload(policy_quotas(policy))
 
-        watching = asyncio.create_task(PolicyWatch(self._lace, take).run())
+        watching = asyncio.create_task(PolicyWatch(self._lace, take, tell_members=node.know_members).run())
         try:
             for address in addresses:
                 self.bound.append(str(await node.listen(address, terms)))

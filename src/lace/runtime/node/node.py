@@ -207,6 +207,19 @@ class Node:
         """Exchange over a stream that the application opened."""
         return await self._run_link(stream, await self._terms_of(terms, stream.proof), dialled=dialled, cursor_key="")
 
+    # --- people ------------------------------------------------------------------------------------------------
+
+    def know_members(self, members: frozenset[Verifier]) -> int:
+        """Who is a member of the group that is served, from now on: they are no strangers, and have quotas of their own.
+
+        The links of those who were members and are not any more end at a phase boundary; how many those are.
+        """
+        gone = self._admission.know(members)
+        ending = [link for link in self._links.values() if link.info.peer in gone]
+        for link in ending:
+            link.driver.tell(given.CloseRequested())
+        return len(ending)
+
     # --- rules -------------------------------------------------------------------------------------------------
 
     def change_rules(self, rules: Rules | None = None) -> int:
