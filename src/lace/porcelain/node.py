@@ -132,9 +132,8 @@ class LaceNode:
             quotas=self._quotas if self._quotas is not None else policy_quotas(self._lace.policy()),
             horizon_s=self._lace.horizon_s,
         )
-        self._watching = asyncio.create_task(
-            PolicyWatch(self._lace, self._take_policy, tell_members=self._node.know_members).run()
-        )
+        watch = PolicyWatch(self._lace, self._take_policy, tell_members=self._node.know_members)
+        self._watching = asyncio.create_task(watch.run())
         return self
 
     async def __aexit__(

@@ -210,7 +210,7 @@ class Node:
     # --- people ------------------------------------------------------------------------------------------------
 
     def know_members(self, members: frozenset[Verifier]) -> int:
-        """Who is a member of the group that is served, from now on: they are no strangers, and have quotas of their own.
+        """Who is a member of the group that is served, from now on: not a stranger, and with a quota of its own.
 
         The links of those who were members and are not any more end at a phase boundary; how many those are.
         """
