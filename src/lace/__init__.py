@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         LimitExceeded,
         LocalProtocolError,
         MissingExtra,
+        NotConverged,
         NotFound,
         RemoteProtocolError,
         StoreError,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     )
     from lace.intake.batch import BatchLimits
     from lace.intake.bundles import ImportReport
-    from lace.interlace.result import InterlaceResult
+    from lace.interlace.result import ExchangeStatus, InterlaceResult
     from lace.interlace.setup.terms import Rules
     from lace.limits import EngineLimits, RecordLimits
     from lace.notation.fact import Fact, Predicate
@@ -50,12 +51,13 @@ if TYPE_CHECKING:
     from lace.porcelain.exchange import Exchanged, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
+    from lace.porcelain.following import FollowedLink, LinkState
     from lace.porcelain.lace import Lace, generate_key
     from lace.porcelain.lace import open_lace as open  # noqa: A004  (lace.open is the point)
     from lace.porcelain.listing import Row
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
-    from lace.porcelain.node import LinkEvent, LinkEvents, Policy
+    from lace.porcelain.node import LinkEvent, LinkEvents, NodeOptions, Policy
     from lace.porcelain.policy import LacePolicy
     from lace.porcelain.preview import browse, preview
     from lace.porcelain.putting import FileState, PutBatch, TreeResult
@@ -65,9 +67,9 @@ if TYPE_CHECKING:
     from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
     from lace.porcelain.verify import Damage
     from lace.porcelain.visibility import NotExposed
-    from lace.records.keys import SigningKey, SigningSecret
+    from lace.records.keys import Signer, SigningKey, SigningSecret
     from lace.records.model import Blob, Plex, Seal, ValidRecord
-    from lace.records.tip import CoordinateVersion, TipPolicy
+    from lace.records.tip import CoordinateVersion, JudgedVersion, TipPolicy, VersionState
     from lace.records.validate import validate
     from lace.runtime.clock import Clock
     from lace.runtime.host.quotas import Allowance, Quotas
@@ -75,6 +77,8 @@ if TYPE_CHECKING:
     from lace.runtime.link.session import Outcome
     from lace.runtime.local.follow import LocalFollow
     from lace.runtime.local.preview import Preview
+    from lace.runtime.node.links import LinkInfo
+    from lace.runtime.node.metrics import MetricsSink
     from lace.runtime.node.node import Hooks, NodeLimits
     from lace.store.base import StoreStat
     from lace.store.columns.repair.salvage import RepairReport
@@ -99,10 +103,12 @@ __all__ = [
     "Damage",
     "EngineLimits",
     "EvaluationStopped",
+    "ExchangeStatus",
     "Exchanged",
     "Explanation",
     "Fact",
     "FileState",
+    "FollowedLink",
     "Hooks",
     "ImportReport",
     "Incomplete",
@@ -114,6 +120,7 @@ __all__ = [
     "InvalidRecord",
     "InvalidStream",
     "InvalidText",
+    "JudgedVersion",
     "KeyEntry",
     "KeyRing",
     "KeyUnavailable",
@@ -123,11 +130,16 @@ __all__ = [
     "LimitExceeded",
     "LinkEvent",
     "LinkEvents",
+    "LinkInfo",
+    "LinkState",
     "LocalFollow",
     "LocalProtocolError",
+    "MetricsSink",
     "MissingExtra",
     "Node",
     "NodeLimits",
+    "NodeOptions",
+    "NotConverged",
     "NotExposed",
     "NotFound",
     "Outcome",
@@ -148,6 +160,7 @@ __all__ = [
     "Rules",
     "Seal",
     "ServerTls",
+    "Signer",
     "SigningKey",
     "SigningSecret",
     "StoreError",
@@ -159,6 +172,7 @@ __all__ = [
     "TreeResult",
     "ValidRecord",
     "Verifier",
+    "VersionState",
     "backup",
     "browse",
     "compact",
@@ -184,12 +198,12 @@ __all__ = [
 _HOMES = {
     "lace.errors": (
         "CursorExpired EvaluationStopped InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord InvalidStream"
-        " InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError MissingExtra NotFound IncompleteContent"
-        " RemoteProtocolError StoreError TransportError"
+        " InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError MissingExtra NotConverged NotFound"
+        " IncompleteContent RemoteProtocolError StoreError TransportError"
     ),
     "lace.intake.batch": "BatchLimits",
     "lace.intake.bundles": "ImportReport",
-    "lace.interlace.result": "InterlaceResult",
+    "lace.interlace.result": "ExchangeStatus InterlaceResult",
     "lace.interlace.setup.terms": "Rules",
     "lace.limits": "EngineLimits RecordLimits",
     "lace.notation.fact": "Fact Predicate",
@@ -201,7 +215,10 @@ _HOMES = {
     "lace.porcelain.ruleviews": "RuleChanges RuleSnapshot RuleView follow_rules",
     "lace.porcelain.lace": "Lace generate_key",
     "lace.porcelain.network": "connect relay serve",
-    "lace.porcelain.node": "LinkEvent LinkEvents Policy",
+    "lace.porcelain.following": "FollowedLink LinkState",
+    "lace.porcelain.node": "LinkEvent LinkEvents NodeOptions Policy",
+    "lace.runtime.node.links": "LinkInfo",
+    "lace.runtime.node.metrics": "MetricsSink",
     "lace.porcelain.listing": "Row",
     "lace.porcelain.explain": "Explanation explain",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
@@ -213,9 +230,9 @@ _HOMES = {
     "lace.porcelain.query": "Answer query",
     "lace.porcelain.tips": "Tip",
     "lace.porcelain.upkeep": "Compacted backup compact repair restore",
-    "lace.records.keys": "SigningKey SigningSecret",
+    "lace.records.keys": "Signer SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord",
-    "lace.records.tip": "CoordinateVersion TipPolicy",
+    "lace.records.tip": "CoordinateVersion JudgedVersion TipPolicy VersionState",
     "lace.records.validate": "validate",
     "lace.runtime.clock": "Clock",
     "lace.runtime.local.follow": "LocalFollow",

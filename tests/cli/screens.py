@@ -111,9 +111,15 @@ SCENES: dict[str, list[Scene]] = {
         scene("ls notes.lace"),
         scene("ls notes.lace --columns Title,Content-Type"),
         scene("ls notes.lace --json", wraps=True),
+        scene("ls notes.lace --all"),
         scene("ls notes.lace //nowhere"),
         scene("ls empty.lace"),
     ],
+    "retract": [
+        scene("retract notes.lace //u//ding//plain", wraps=True),
+        scene("retract notes.lace //u//ding//missing", exits=(1,)),
+    ],
+    "undo": [scene("undo notes.lace //u//ding//plain", exits=(0, 1), wraps=True)],
     "cat": [scene("cat notes.lace {hostile}", wraps=True)],
     "facts": [scene("facts notes.lace {hostile}", wraps=True)],
     "find": [

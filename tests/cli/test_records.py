@@ -172,7 +172,7 @@ def test_ls_shows_a_table_and_chosen_columns_and_json() -> None:
     chosen = lace("ls", "a.lace", "--columns", "Name,X-A,Nothing").stdout.splitlines()
     assert [line.split() for line in chosen] == [["record", "Name", "X-A", "Nothing"], [found, "links/1", "1"]]
     row = json.loads(lace("ls", "a.lace", "--json", "--columns", "Name,X-A,Nothing").stdout)
-    tip = {"is_tip": True, "concurrent": []}
+    tip = {"is_tip": True, "concurrent": [], "state": "stands", "withdrawn_by": None}
     assert row == {"hash": found, "Name": "links/1", "X-A": "1", "Nothing": None, **tip}
 
 

@@ -31,6 +31,8 @@ CATALOGUE = (
     Verb("Records", "cat", "cat", "Write the stored bytes of records, headers and all."),
     Verb("Records", "facts", "facts", "Print the facts of one record or of all, one per line."),
     Verb("Records", "find", "find", "Find records by the words of their names, headers and text."),
+    Verb("Records", "retract", "retract", "Withdraw coordinates or versions, for everyone who has them."),
+    Verb("Records", "undo", "undo", "Take back a retraction."),
     Verb("Records", "rm", "rm", "Remove records and their facts."),
     Verb("Stores", "init", "init", "Create an empty lace."),
     Verb("Stores", "import", "import_", "Store the records of bundles, refusing the bad ones."),

@@ -101,10 +101,14 @@ def _tips(lace: Lace, prefix: Prefix, policy: TipPolicy) -> Iterator[tuple[Entry
         if _NESTED_MANIFEST.search(name):  # a part of the content that stands beside it
             continue
         tip = None
+        is_plain = True
         newest: deque[Entry] = deque(maxlen=VERSIONS_COMPARED)
         for version in together:  # oldest first, so the last that may be the tip is it
             newest.append(version)
             tip = choose_tip([version], policy) or tip
+            is_plain = is_plain and not version.withdraws
+        if tip is not None and not is_plain:
+            tip = choose_tip(lace.store.newest_first(tip.group, tip.app, tip.name), policy)
         if tip is not None:
             yield tip, list(newest)
 

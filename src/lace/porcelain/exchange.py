@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from inspect import iscoroutinefunction
 from pathlib import Path
+from typing import Self
 
-from lace.interlace.result import InterlaceResult
+from lace.errors import NotConverged
+from lace.interlace.result import ExchangeStatus, InterlaceResult
 from lace.interlace.setup.terms import Rules
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.compile import agree
@@ -24,7 +26,7 @@ from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
 from lace.porcelain.lace import Lace
 from lace.porcelain.visibility import NotExposed, held_back
-from lace.records.keys import SigningKey
+from lace.records.keys import Signer
 from lace.runtime.clock import SystemClock
 from lace.runtime.local.follow import LocalFollow
 from lace.runtime.local.local import OnEvent, exchange
@@ -56,6 +58,17 @@ class Exchanged:
     def is_converged(self) -> bool:
         """Whether both sides hold what both rules select: complete, with nothing refused or held back."""
         return self.first.is_converged and self.second.is_converged
+
+    @property
+    def status(self) -> ExchangeStatus:
+        """How it ended: the worse of what the two sides saw."""
+        return max(self.first.status, self.second.status, key=list(ExchangeStatus).index)
+
+    def raise_for_status(self) -> Self:
+        """NotConverged unless both sides have everything that both rules select; else this value."""
+        if not self.is_converged:
+            raise NotConverged(self.status, self.first.missing or self.second.missing)
+        return self
 
     @property
     def moved(self) -> int:
@@ -107,7 +120,7 @@ def interlace(
     here: Verifier | None = None,
     there: Verifier | None = None,
     send_gate: bool = True,
-    receipts: SigningKey | None = None,
+    receipts: Signer | None = None,
     on_event: OnEvent | None = None,
 ) -> Exchanged:
     """Exchange records between two laces until neither wants more.
@@ -196,7 +209,7 @@ def _parties(
     *,
     send_gate: bool,
     is_open: bool = False,
-    receipts: SigningKey | None = None,
+    receipts: Signer | None = None,
 ) -> tuple[Party, Party]:
     ours = rules_for(first, select, expose)
     their_choice = select if their_select is None else their_select

@@ -20,7 +20,9 @@ from lace.porcelain.exchange import Expose, Select, selector
 from lace.porcelain.lace import Lace
 from lace.porcelain.listing import Row
 from lace.porcelain.network import Caller, terms_of
-from lace.records.keys import SigningKey
+from lace.records.keys import Signer
+from lace.records.link import LINK_SUFFIX
+from lace.records.retraction import RETRACT
 from lace.runtime.host.quotas import QuotaGate
 from lace.runtime.local.local import ExchangeAborted, LocalExchange
 from lace.runtime.local.party import Party
@@ -30,7 +32,8 @@ from lace.store.memory import MemoryStore
 from lace.transports.tls import ClientTls
 from lace.values import dataclass
 
-SHOWN = (names.TYPE, names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH)
+SHOWN = (names.TYPE, names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH,
+         RETRACT, RETRACT + LINK_SUFFIX)  # fmt: skip
 MAX_OFFERED = 1_000_000
 
 
@@ -83,7 +86,7 @@ def preview(
     *,
     select: Select = None,
     expose: Expose = "none",
-    key: SigningKey | None = None,
+    key: Signer | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
 ) -> Preview:
@@ -101,7 +104,7 @@ def browse(
     address: str,
     *,
     select: Select = None,
-    key: SigningKey | None = None,
+    key: Signer | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
     max_records: int = MAX_OFFERED,

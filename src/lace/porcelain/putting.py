@@ -14,19 +14,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from lace.errors import InvalidInput, InvalidText, StoreError
+from lace.errors import InvalidInput, InvalidText, KeyUnavailable, StoreError
 from lace.intake.batch import Batch
 from lace.limits import RecordLimits
+from lace.notation import b64a
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.porcelain.content import Content, CountedContent, Heading, Progress, Sign, opened_content, write_content
 from lace.records.fileform import Attributes, FileKind, leads_inside, name_of, read_attributes
-from lace.records.keys import SigningKey
+from lace.records.keys import Signer, SigningKey, seal, verify
 from lace.records.link import link_header
 from lace.records.model import Header, Plex, Record, Seal, ValidRecord
 from lace.runtime.clock import Clock
@@ -55,7 +57,7 @@ class PutVerbs(ABC):
         tai: str | None = None,
         headers: Headers = (),
         links: Links = (),
-        sign: SigningKey | str | None = None,
+        sign: Signer | str | None = None,
         progress: Progress | None = None,
     ) -> RecordHash:
         """Store content under a coordinate, signed by `sign` (a key, or a key's name in the ring).
@@ -78,7 +80,7 @@ class PutVerbs(ABC):
         tai: str | None = None,
         headers: Headers = (),
         links: Links = (),
-        sign: SigningKey | str | None = None,
+        sign: Signer | str | None = None,
         again: bool = False,
         progress: Progress | None = None,
     ) -> Iterator[TreeResult]:
@@ -183,14 +185,14 @@ class PutBatch(PutVerbs):
             headers=(*pairs, *(_link(tag, target) for tag, target in links)),
         )
 
-    def _signer(self, sign: SigningKey | str | None) -> Sign:
+    def _signer(self, sign: Signer | str | None) -> Sign:
         """The function that turns a Plex into the record to store."""
         if sign is None:
             return _unsigned
         key = self._keys.load(sign) if isinstance(sign, str) else sign
         if self._on_signer is not None:
             self._on_signer(key.verifier)
-        return key.seal
+        return key.seal if isinstance(key, SigningKey) else partial(_sealed_by, key)
 
     def _tip(self, heading: Heading) -> ValidRecord | None:
         return self._tip_of(heading.group, heading.app, heading.name)
@@ -212,6 +214,16 @@ class PutBatch(PutVerbs):
         with opened_content(content) as (source, size):
             counted = CountedContent(source, progress) if progress else source
             return write_content(counted, heading, add=self._queue.add, sign=sign, limits=self._limits, size=size)
+
+
+def _sealed_by(signer: Signer, plex: Plex) -> Seal:
+    """What a signer of the application made of a Plex; checked, for what cannot be verified is not stored."""
+    sealed = seal(plex, signer)
+    try:
+        verify(signer.verifier.digest, plex.hash.digest, b64a.decode(sealed.signature))
+    except InvalidInput as error:
+        raise KeyUnavailable(f"the signer of {signer.verifier} returned a wrong signature: {error}") from error
+    return sealed
 
 
 def _unsigned(plex: Plex) -> Plex | Seal:

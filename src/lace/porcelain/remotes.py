@@ -157,7 +157,7 @@ def note_exchange(store: RecordStore, name: str, outcome: Outcome, at: str, inco
     reached = at if outcome.is_complete and result.fixed_point else (before.fixed_point_at if before else "")
     last = LastExchange(
         at=at,
-        ending=outcome.ending,
+        ending=outcome.status,
         detail=outcome.detail,
         fixed_point_at=reached,
         peer=result.peer_verifier or "",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from os import urandom
-from typing import NoReturn, Self
+from typing import NoReturn, Protocol, Self
 
 from lace.errors import InvalidSignature, InvalidText, KeyUnavailable
 from lace.notation import b64a
@@ -26,6 +26,22 @@ _CHALLENGE = "lace-\U0001f5a7/challenge"
 derive_challenge = key_deriver(_CHALLENGE)
 
 Randomness = Callable[[int], bytes]
+
+
+class Signer(Protocol):
+    """Whatever signs for a verifier: a SigningKey, or an agent, a smart card or an HSM that keeps the secret."""
+
+    @property
+    def verifier(self) -> Verifier:
+        """The public key of its signatures."""
+
+    def sign(self, digest: bytes, /) -> bytes:
+        """64 signature bytes over a 32-byte digest, as 009 says."""
+
+
+def seal(plex: Plex, signer: Signer) -> Seal:
+    """The Plex under a signer's signature of its digest (009-SEAL-01)."""
+    return Seal(signed_by=signer.verifier, signature=b64a.encode(signer.sign(plex.hash.digest)), plex=plex)
 
 
 class _Secret:

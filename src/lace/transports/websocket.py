@@ -28,6 +28,7 @@ from websockets.server import ServerProtocol
 from lace.errors import InvalidText, TransportError
 from lace.iltp.address import WebSocketAddress
 from lace.notation.identifiers import Verifier
+from lace.records.keys import Signer
 from lace.transports.acceptqueue import AcceptQueue, has_hung_up, is_torn_down
 from lace.transports.base import (
     WRITE_BUFFER_BYTES,
@@ -48,7 +49,6 @@ from lace.transports.proof import (
     Clock,
     ProofMemory,
     ProofRefused,
-    Signer,
     Upgrade,
     check_claim,
     client_message,

@@ -71,7 +71,7 @@ class Logbook:
             refused_by_peer=dict(result.refused_hashes),
             held_back=dict(result.held_back),
             held_back_by_peer=dict(result.held_back_by_peer.counts),
-            ending=outcome.ending,
+            ending=outcome.status,
             loops=result.loops,
         )
 
@@ -94,7 +94,9 @@ def _closed(outcome: Outcome) -> str:
     """How a link ended that was not aborted."""
     if outcome.result.limit_reached:
         return f"closed at the limit {outcome.result.limit_reached}"
-    return outcome.ending if outcome.ending.startswith("closed") else "closed"
+    if outcome.is_complete:
+        return "closed"
+    return f"closed by {'the peer' if outcome.result.closed_by_peer else 'us'}"
 
 
 def _link(info: LinkInfo) -> dict[str, object]:

@@ -6,19 +6,21 @@ order of rules, atoms or facts: rules run in canonical order and see what stood 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import NamedTuple
 from weakref import ref
 
 from lace.datalog.engine.base import Base, RowSource
 from lace.datalog.engine.relation import Relation
+from lace.datalog.engine.runs import Run
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.vector import Readable, VectorExecutor
 from lace.datalog.language.syntax import Constant, Predicate
 from lace.datalog.language.terms import literal_terms
 from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.meter import Meter
+from lace.datalog.planning.circles import MeetingCosts
 from lace.datalog.planning.plan import RulePlan, Scan, Version
 from lace.datalog.planning.planner import plan_rounds, plan_start
 from lace.datalog.planning.ranking import ranked_predicates
@@ -51,6 +53,15 @@ class LiveSizes:
     def distinct(self, scan: Scan, position: int) -> float:
         return float(sum(view.distinct(position) for view in self._executor.views(scan)))
 
+    def crowd(self, scan: Scan, position: int) -> float:
+        """How many rows have the code of a row picked at random."""
+        return crowd_of(self._executor.views(scan), position)
+
+
+def crowd_of(views: Sequence[Run], position: int) -> float:
+    """How many rows of some runs have the code of a row picked at random."""
+    return sum((view.rows / max(view.evenness(position), 1.0) for view in views), 0.0)
+
 
 def _readable_of(evaluation: Evaluation) -> Callable[[Predicate], Readable]:
     """How an executor reads relations, without holding them: the two would hold each other in a circle."""
@@ -81,6 +92,7 @@ class Evaluation:
         self.meter = meter
         self.stats = Stats()
         self._base = base
+        self._thresholds = thresholds
         self.dictionary = base.dictionary
         started = perf_counter()
         self._relations = self._load(own)
@@ -176,7 +188,8 @@ class Evaluation:
         began = self.meter.rows
         own = [self.relation(predicate) for predicate in stratum.predicates]
         sizes = LiveSizes(self.executor, frozenset(stratum.predicates))
-        start = plan_start(stratum, sizes, self.ranks)
+        meeting = MeetingCosts(self._thresholds.meeting_growth, sizes.crowd)
+        start = plan_start(stratum, sizes, self.ranks, meeting)
         self.stats.plans += start
         rounds = yield from self._round(start, own, 0)
         plans: tuple[RulePlan, ...] = ()
@@ -184,7 +197,7 @@ class Evaluation:
         while stratum.recursive and any(relation.runs(Version.DELTA) for relation in own):
             rows = sum(relation.rows for relation in own)
             if not plans or rows > planned_at * _REPLAN_GROWTH:
-                plans, planned_at = plan_rounds(stratum, sizes, self.ranks), rows
+                plans, planned_at = plan_rounds(stratum, sizes, self.ranks, meeting), rows
                 self.stats.plans += plans
             rounds = yield from self._round(plans, own, rounds)
         for relation in own:

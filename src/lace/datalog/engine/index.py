@@ -49,6 +49,9 @@ class Index(Protocol):
     def find(self, key: Sequence[int]) -> Sequence[int]:
         """The rows of one key."""
 
+    def size(self, key: Sequence[int]) -> int:
+        """How many rows one key has, or a few more."""
+
 
 def is_dense(domain: int, rows: int) -> bool:
     """Whether an array over all codes is worth its memory."""
@@ -112,6 +115,9 @@ class Unique:
         row = self._cells[key[0]] if key[0] < self._domain else -1
         return (row,) if row >= 0 else ()
 
+    def size(self, key: Sequence[int]) -> int:
+        return len(self.find(key))
+
 
 class UniquePair:
     """The same by pairs of codes, where there are few and no two rows share one."""
@@ -148,6 +154,9 @@ class UniquePair:
             return ()
         return self._rows.find((key[0] << int(self._bits) | key[1],))
 
+    def size(self, key: Sequence[int]) -> int:
+        return len(self.find(key))
+
 
 class Grouped:
     """Rows of code c are order[offsets[c]:offsets[c + 1]]; the last offset pair is empty."""
@@ -181,6 +190,9 @@ class Grouped:
         found: list[int] = self._order[low:high].tolist()
         return found
 
+    def size(self, key: Sequence[int]) -> int:
+        return self._cells[key[0] + 1] - self._cells[key[0]] if key[0] < self._domain else 0
+
 
 class Sorted:
     """Binary search over keys of one or two columns."""
@@ -213,6 +225,10 @@ class Sorted:
         found: list[int] = self._order[low:high].tolist()
         return found
 
+    def size(self, key: Sequence[int]) -> int:
+        packed = np.uint64(key[0] if len(key) == 1 else key[0] << 32 | key[1])
+        return int(self._keys.searchsorted(packed, "right") - self._keys.searchsorted(packed, "left"))
+
 
 class CheckedIndex:
     """An index on `inner_places` of the key, none of whose rows share a key; the other columns of the run decide."""
@@ -237,6 +253,9 @@ class CheckedIndex:
         rest = [(self._columns[n], key[n]) for n in range(len(key)) if n not in self._places]
         rows = self._inner.find([key[n] for n in self._places])
         return [row for row in rows if all(column[row] == code for column, code in rest)]
+
+    def size(self, key: Sequence[int]) -> int:
+        return len(self.find(key))
 
 
 class Hashed:
@@ -284,6 +303,10 @@ class Hashed:
         found: list[int] = self.expand([np.array([code], np.uint32) for code in key])[1].tolist()
         return found
 
+    def size(self, key: Sequence[int]) -> int:
+        mixed = hashed([np.array([code], np.uint32) for code in key])
+        return int(self._inner.ranges(mixed)[1][0])
+
 
 class Compared:
     """The rows of a few keys, each found by comparing all rows with it: no order is made for a single question."""
@@ -307,6 +330,9 @@ class Compared:
     def find(self, key: Sequence[int]) -> Sequence[int]:
         found: list[int] = self._rows[tuple(key)].tolist()
         return found
+
+    def size(self, key: Sequence[int]) -> int:
+        return len(self.find(key))
 
 
 def matching(columns: Sequence[Codes], key: Sequence[int]) -> Rows:

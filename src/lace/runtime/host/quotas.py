@@ -26,7 +26,7 @@ from lace.runtime.host.refusedbefore import RefusedBefore, RefusedRecord
 from lace.store import ledger
 from lace.store.base import RecordStore, StoreStat
 from lace.store.columns.segments.encode import EncodedBatch, encode_batch
-from lace.store.columns.segments.segment import NO_SIGNER
+from lace.store.columns.segments.segment import NO_TEXT
 from lace.store.ledger import Brought, Usage
 from lace.values import dataclass
 
@@ -413,7 +413,7 @@ def brought(batch: EncodedBatch) -> list[Brought]:
     """What the ledger has to know of each record of a batch."""
     rows, texts = batch.coordinates, batch.texts
     said = {
-        ordinal: (texts[group], "" if signer == NO_SIGNER else texts[signer])
+        ordinal: (texts[group], "" if signer == NO_TEXT else texts[signer])
         for ordinal, group, signer in zip(rows.ordinals, rows.groups, rows.signers, strict=True)
     }
     return [Brought(len(body), *said.get(ordinal, ("", ""))) for ordinal, body in enumerate(batch.bodies)]

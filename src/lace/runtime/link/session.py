@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import assert_never, cast
+from typing import Self, assert_never, cast
 
-from lace.errors import InvalidStream, LaceError, LocalProtocolError
+from lace.errors import InvalidStream, LaceError, LocalProtocolError, NotConverged
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
 from lace.iltp.packed import encode_packed
 from lace.iltp.reader import FACT_ITEM_BYTES, StreamReader
@@ -22,7 +22,8 @@ from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import Advertisement, canonical_listing
 from lace.interlace.machine import InterlaceMachine
-from lace.interlace.result import InterlaceResult
+from lace.interlace.reasons import AbortReason
+from lace.interlace.result import ExchangeStatus, InterlaceResult
 from lace.interlace.setup.terms import MachineConfig
 from lace.interlace.vocabulary import EXCHANGE_OPERAND
 from lace.limits import MIB, EngineLimits, RecordLimits, StreamLimits
@@ -36,6 +37,8 @@ _BLOCKS_AT_ONCE = 64  # the same of blocks
 _WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
 _FACTS_CHUNK = 5000
 _BLANK = encode_blank()
+_REFUSED = {AbortReason.REFUSED_BY_PEER, AbortReason.REFUSED_BY_US}
+_LIMITED = {AbortReason.TRANSFER_LIMIT_EXCEEDED, AbortReason.OVERSIZED_FACT_BLOCK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +99,20 @@ class Outcome:
         return not self.abort and self.result.is_converged
 
     @property
-    def ending(self) -> str:
-        """How it ended, in a word or two: `converged`, `incomplete`, `aborted`, `limit`, `closed by the peer` or
-        `closed by us`."""
-        result = self.result
-        if self.abort:
-            return "aborted"
-        if result.limit_reached:
-            return "limit"
-        if result.closed_by_peer:
-            return "closed by the peer"
-        if not result.fixed_point:
-            return "closed by us"
-        return "converged" if result.is_converged else "incomplete"
+    def status(self) -> ExchangeStatus:
+        """How it ended, in one word."""
+        if self.abort in _REFUSED:
+            return ExchangeStatus.REFUSED
+        if self.abort in _LIMITED:
+            return ExchangeStatus.LIMITED
+        return ExchangeStatus.CLOSED_EARLY if self.abort else self.result.status
+
+    def raise_for_status(self) -> Self:
+        """NotConverged unless both sides have everything that both rules select; else this outcome."""
+        if not self.is_converged:
+            why = ": ".join(part for part in (self.abort, self.detail) if part)
+            raise NotConverged(self.status, why or self.result.missing)
+        return self
 
 
 Request = asked.HostEffect | asked.SendListing | asked.SendRecords | ReceivedRecords | CheckResource | asked.Report
