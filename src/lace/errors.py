@@ -212,7 +212,7 @@ class IncompleteContent(NotFound):
     def __init__(self, message: str, record: str = "", missing: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.record = record  # the manifest
-        self.missing = tuple(missing)
+        self.missing: tuple[str, ...] = tuple(missing)
 
 
 class KeyUnavailable(LaceError):

@@ -107,6 +107,12 @@ SCENES: dict[str, list[Scene]] = {
         scene("checkout notes.lace //u//ding out", exits=(0, 1)),
         scene("checkout notes.lace out", exits=(1,)),
     ],
+    "sync": [
+        scene("sync folder --at //u//files --once", exits=(0, 1)),
+        scene("sync folder --once", exits=(0, 1, 2)),
+        scene("sync nowhere --once", exits=(2,)),
+    ],
+    "conflicts": [scene("conflicts folder", exits=(0, 1, 2))],
     "ls": [
         scene("ls notes.lace"),
         scene("ls notes.lace --columns Title,Content-Type"),
@@ -173,6 +179,19 @@ SCENES: dict[str, list[Scene]] = {
     ],
     "store": [scene("store notes.lace {plain} --to unix:{socket}", exits=(0, 1, 8))],
     "tap": [scene("tap trace.jsonl"), scene("tap trace.jsonl --facts", exits=(0, 2))],
+    "status": [
+        scene("status notes.lace --expose all", exits=(0, 1, 6, 8, 9, 10)),
+        scene("status notes.lace --offline", exits=(0, 1, 10)),
+        scene("status other.lace", exits=(1,)),
+    ],
+    "peers": [scene("peers served/far.lace", exits=(1, 3)), scene("peers notes.lace", exits=(1,))],
+    "reload": [scene("reload notes.lace", exits=(1,))],
+    "name": [
+        scene("name add notes.lace anna me"),
+        scene("name list notes.lace"),
+        scene("name list notes.lace --full", wraps=True),
+        scene("name rm notes.lace ana", exits=(7,)),
+    ],
     "remote": [
         scene("remote add notes.lace server unix:{socket} --key me"),
         scene("remote list notes.lace"),

@@ -216,7 +216,7 @@ def test_a_hostile_server_can_neither_add_nor_change_anybody(tmp_path: Path, bob
     with api.open(eve.path) as lace:
         for body in old:  # a replayed older policy, without the newer one
             lace.put_stored(body)
-        late = str(TAI(lace.now()).plus_ns(3600 * 10**9))
+        late = str(TAI(lace.clock.tai()).plus_ns(3600 * 10**9))
         everything = b"SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S).\n"
         for sign in (eve.key, None):
             lace.put(everything, group="club", app="policy", name="select", sign=sign, tai=late)

@@ -55,6 +55,7 @@ VERBS: dict[str, Callable[[Lace, Path], object]] = {
     "store": lambda one, _: one.store,
     "stored": lambda one, _: one.stored("//u//ding//n"),
     "tip": lambda one, _: one.tip("//u//ding//n"),
+    "policy": lambda one, _: one.policy(),
     "tip_policy": lambda one, _: one.tip_policy() and one.tip("//u//ding//n"),
     "unlinked_blobs": lambda one, _: one.unlinked_blobs(),
     "verify": lambda one, _: list(one.verify()),
@@ -84,6 +85,9 @@ FUNCTIONS: dict[str, Callable[[Lace, Path], object]] = {
     "publish": lambda one, _: lace.publish(one, one, [RECORD]),
     "query": lambda one, _: lace.query(one, RULES),
     "serve": _served,
+    "status": lambda one, _: lace.status(one),
+    "view": lambda one, _: lace.view(one, lace.generate_key().verifier),
+    "why": lambda one, _: lace.why(one, RECORD),
 }
 
 

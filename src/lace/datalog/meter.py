@@ -30,6 +30,7 @@ from lace.datalog.limit_errors import limit_reached
 from lace.datalog.planning.names import authored_name, is_authored, is_for_asked
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
+from lace.values import dataclass
 
 STEP_ROWS = 768
 SINGLE_ROWS = 64
@@ -45,6 +46,16 @@ class BudgetSpent(Exception):
 def never() -> bool:
     """The interrupt of work that nobody stops."""
     return False
+
+
+@dataclass(slots=True)
+class CurrentInterrupt:
+    """The interrupt of the call at work, where a meter lives longer than a call."""
+
+    interrupt: Interrupt = never
+
+    def __call__(self) -> bool:
+        return self.interrupt()
 
 
 class Meter:
@@ -67,9 +78,9 @@ class Meter:
         self._singles = 0  # rows followed one by one and not yet counted
         self._budget_ends = _NO_BUDGET
         self._guest_runs = False
-        self.rows = 0  # touched since `begin`
-        self.guest_rows = 0  # those of them that guests' rules touched
-        self.held_bytes = 0  # by derived facts
+        self.rows: int = 0  # touched since `begin`
+        self.guest_rows: int = 0  # those of them that guests' rules touched
+        self.held_bytes: int = 0  # by derived facts
 
     def begin(self) -> None:
         """Start counting for another piece of work."""

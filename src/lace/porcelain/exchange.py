@@ -25,6 +25,7 @@ from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
 from lace.porcelain.lace import Lace
+from lace.porcelain.pythonwords import pythonic
 from lace.porcelain.visibility import NotExposed, held_back
 from lace.records.keys import Signer
 from lace.runtime.clock import SystemClock
@@ -33,8 +34,10 @@ from lace.runtime.local.local import OnEvent, exchange
 from lace.runtime.local.party import Party, local_terms
 from lace.values import dataclass
 
-Select = str | Module | Iterable["str | Module"] | None
-Expose = str | Exposure | Iterable["str | Exposure"]
+Select = str | Module | Iterable[str | Module] | None
+"""Which records: rules, a coordinate or its beginning, a hash, several of these, or None for all."""
+Expose = str | Exposure | Iterable[str | Exposure]
+"""What a peer may see: `all`, `selected`, `none`, rules, or several of these, all of which must allow a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,8 @@ def interlace(
         first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, receipts=receipts
     )
     results = exchange(*parties, on_event=on_event)
-    found = Exchanged(*results, notices=notices(*parties))
+    said = notices(*parties)
+    found = Exchanged(*results, notices=(pythonic(said[0]), pythonic(said[1])))
     return found if found.moved else replace(found, held_back=_held_back(parties, results))
 
 

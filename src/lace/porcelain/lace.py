@@ -65,9 +65,10 @@ from lace.store import MemoryStore, open_store
 from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:
+    from lace.datalog.explain.explanation import Explanation
+    from lace.datalog.meter import Interrupt
     from lace.intake.bundles import ImportReport, RejectedSink
     from lace.porcelain.checkout import CheckedOut
-    from lace.porcelain.explain import Explanation
     from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 
@@ -89,7 +90,7 @@ class Lace(PutVerbs, Closing):
     ) -> None:
         self._store = store
         self._is_closed = False
-        self.limits = limits or RecordLimits()
+        self.limits: RecordLimits = limits or RecordLimits()
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()
@@ -222,18 +223,33 @@ class Lace(PutVerbs, Closing):
             yield from derive_facts(validate(stored, limits=self.limits, verify_signature=False))
 
     def query(
-        self, rules: str, goal: str | None = None, *, extra: Iterable[Fact] = (), limits: EngineLimits | None = None
+        self,
+        rules: str,
+        goal: str | None = None,
+        *,
+        extra: Iterable[Fact] = (),
+        limits: EngineLimits | None = None,
+        deadline_s: float | None = None,
+        interrupt: Interrupt | None = None,
     ) -> Answer:
         """The facts that rules derive here; see `lace.query`."""
         from lace.porcelain.query import query
 
-        return query(self, rules, goal, extra=extra, limits=limits)
+        return query(self, rules, goal, extra=extra, limits=limits, deadline_s=deadline_s, interrupt=interrupt)
 
-    def explain(self, rules: str, goal: str, *, limits: EngineLimits | None = None) -> Explanation:
+    def explain(
+        self,
+        rules: str,
+        goal: str,
+        *,
+        limits: EngineLimits | None = None,
+        deadline_s: float | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> Explanation:
         """Why a fact holds here, or why it does not; print it, or take `to_json()`."""
         from lace.porcelain.explain import explain
 
-        return explain(self, rules, goal, limits=limits)
+        return explain(self, rules, goal, limits=limits, deadline_s=deadline_s, interrupt=interrupt)
 
     def import_(
         self,
@@ -348,15 +364,11 @@ class Lace(PutVerbs, Closing):
         """What decides a tip now: only the clock and the horizon, which both sides share."""
         return TipPolicy.at(self._clock.tai(), self.horizon_s)
 
-    def now(self) -> TAI:
-        """The time of this lace's clock."""
-        return self._clock.tai()
-
     def policy(self) -> LacePolicy | None:
         """The policy that this lace carries; None if nobody pinned a root here (`lace policy set`, `lace join`)."""
         from lace.porcelain.policy import read_lace_policy
 
-        return read_lace_policy(self.store, TipPolicy.at(self.now(), self.horizon_s))
+        return read_lace_policy(self.store, TipPolicy.at(self._clock.tai(), self.horizon_s))
 
     def _versions_of(self, coordinate: Coordinate) -> Callable[[str | None], Iterator[Entry]]:
         place = coordinate.group, coordinate.app, coordinate.name

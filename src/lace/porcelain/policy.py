@@ -139,7 +139,7 @@ def _after(lace: Lace, root: Root, kind: PolicyKind) -> str | None:
     """A time after that of the newest version an admin wrote, if our clock is not past it; None: now."""
     tips = lace.tip_policy()
     newest = next(lace.store.newest_first(root.group, POLICY_APP, kind, until=tips.until), None)
-    now = lace.now()
+    now = lace.clock.tai()
     return str(TAI(newest.tai).plus_ns(1)) if newest is not None and newest.tai >= now else None
 
 

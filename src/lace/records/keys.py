@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from os import urandom
-from typing import NoReturn, Protocol, Self
+from typing import Final, NoReturn, Protocol, Self
 
 from lace.errors import InvalidSignature, InvalidText, KeyUnavailable
 from lace.notation import b64a
@@ -19,11 +19,11 @@ from lace.records.exact import N, P, lift_x
 from lace.records.model import Plex, Seal
 
 # 009-KDF-03: 🖧 is U+1F5A7.
-derive_scalar = key_deriver("lace-\U0001f5a7/adhoc-key")
-derive_aux = key_deriver("lace-\U0001f5a7/aux")
-derive_nonce = key_deriver("lace-\U0001f5a7/nonce")
+derive_scalar: Final = key_deriver("lace-\U0001f5a7/adhoc-key")
+derive_aux: Final = key_deriver("lace-\U0001f5a7/aux")
+derive_nonce: Final = key_deriver("lace-\U0001f5a7/nonce")
 _CHALLENGE = "lace-\U0001f5a7/challenge"
-derive_challenge = key_deriver(_CHALLENGE)
+derive_challenge: Final = key_deriver(_CHALLENGE)
 
 Randomness = Callable[[int], bytes]
 
@@ -104,7 +104,7 @@ class SigningKey(_Secret):
             raise KeyUnavailable("a signing scalar is 32 bytes with a value in 1..n-1")
         point = curve.public_point(scalar)
         self._scalar = curve.negate(scalar) if point[0] == 3 else bytes(scalar)  # 009-KEY-03
-        self.verifier = Verifier.of(point[1:])  # 009-KEY-04: −d·G has the same x
+        self.verifier: Verifier = Verifier.of(point[1:])  # 009-KEY-04: −d·G has the same x
 
     @classmethod
     def generate(cls, randomness: Randomness = urandom) -> Self:

@@ -127,7 +127,7 @@ class MemoryStore(Closing):
         self._dictionary = MemoryDictionary()
         self._shown: MemorySnapshot | None = None  # deriving facts again for each question would cost most
         self._lock = RLock()
-        self.news = StoreNews()
+        self.news: StoreNews = StoreNews()
 
     @contextmanager
     def together(self) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain, islice
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.commands.key import ring_names
 from lace.cli.exchange.remote import from_options, pull, selector_of
 from lace.cli.options.arguments import PrefixType, lace_argument, opened
+from lace.cli.options.names import Namer
 from lace.cli.options.remotes import dialled
 from lace.cli.output.output import (
     PAGE_ROWS,
@@ -163,22 +163,23 @@ def _overview(lace: Lace, row: Row, told: Callable[[Entry], str], columns: Seque
 
 
 def writer_words(lace: Lace) -> Callable[[Entry], str]:
-    """How to tell people who wrote a version and when: by the name of a key of the ring, else by its verifier.
+    """How to tell people who wrote a version and when: by a name of its key, else by its verifier.
 
     That the lace does not know a key is only a hint.
     """
 
     @cache
-    def names() -> tuple[Mapping[str, str], frozenset[str]]:
-        return ring_names(), frozenset(lace.known_keys())
+    def names() -> tuple[Namer, frozenset[str]]:
+        return Namer.of(lace.store), frozenset(lace.known_keys())
 
     def words(entry: Entry) -> str:
         when = shown_time(entry.tai)
         if entry.signer is None:
             return f"unsigned ({when})"
-        ring, known = names()
-        who = ring.get(entry.signer) or short_hash(entry.signer)
-        hint = "" if entry.signer in known or entry.signer in ring else ", a key that this lace does not know"
+        namer, known = names()
+        who = namer.shown(entry.signer)
+        is_known = entry.signer in known or namer.is_mine(entry.signer)
+        hint = "" if is_known else ", a key that this lace does not know"
         return f"{who} ({when}{hint})"
 
     return words

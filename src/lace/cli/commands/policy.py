@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
     from lace.porcelain.policy import PolicySet
     from lace.records.keys import SigningKey
+    from lace.store.base import RecordStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 KINDS = ("select", "expose", "receive", "tip", "keep", "quota")
@@ -179,7 +180,7 @@ def show(path: Path, kind: str | None, as_json: bool) -> ExitCode:
     from lace.people.kinds import PolicyKind
 
     with opened(path) as lace:
-        policy = lace.policy()
+        policy, told = lace.policy(), teller(lace.store)
     if policy is None:
         say(f"{path} carries no policy; set one with `lace policy set {path} members --group …`", err=True)
         return ExitCode.BAD
@@ -193,7 +194,6 @@ def show(path: Path, kind: str | None, as_json: bool) -> ExitCode:
         else:
             say(visible(text, goes_on=True), nl=False)
         return ExitCode.OK
-    told = teller()
     if as_json:
         print_json(
             {
@@ -225,7 +225,7 @@ def log(path: Path, kind: str | None, changes: bool, as_json: bool) -> ExitCode:
     from lace.porcelain.policy import policy_log
 
     with opened(path) as lace:
-        found = policy_log(lace, [PolicyKind(kind)] if kind else tuple(PolicyKind))
+        found, told = policy_log(lace, [PolicyKind(kind)] if kind else tuple(PolicyKind)), teller(lace.store)
     counted = (PolicyStanding.IN_FORCE, PolicyStanding.REPLACED)
     changed: dict[str, Changed] = {one.hash: _changed(one, found, counted) for one in found}
     if as_json:
@@ -243,10 +243,9 @@ def log(path: Path, kind: str | None, changes: bool, as_json: bool) -> ExitCode:
         say(f"{path} holds no policy", err=True)
         return ExitCode.BAD
     if not changes:
-        _print_versions(found, teller(), ("kind", "since", "by", "changes", "standing"), changed)
+        _print_versions(found, told, ("kind", "since", "by", "changes", "standing"), changed)
         return ExitCode.OK
     for one in found:
-        told = teller()
         who = told(one.signer) if one.signer else "unsigned"
         say(f"{one.kind}  {_day(one.tai)}  {visible(who)}  {one.standing}  {short_hash(one.hash)}")
         for mark, lines in zip("+-", changed[one.hash], strict=True):
@@ -349,12 +348,11 @@ def _findings(lace: Lace, path: Path) -> Iterable[str]:
             yield f"policy {version.kind} of {_day(version.tai)}, signed by {who}, does not count: {version.standing}"
 
 
-def teller() -> Callable[[str], str]:
-    """How to name a verifier to people: the name of a key of the ring, else the verifier cut short."""
-    from lace.cli.commands.key import ring_names
+def teller(store: RecordStore) -> Callable[[str], str]:
+    """How a lace names keys to people."""
+    from lace.cli.options.names import Namer
 
-    names = ring_names()
-    return lambda verifier: names.get(verifier) or short_hash(verifier)
+    return Namer.of(store).shown
 
 
 def _day(tai: str) -> str:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
     from lace.runtime.link.session import Outcome
     from lace.runtime.node.node import Hooks, LinkInfo, Node, NodeLimits, TermsFor
+    from lace.runtime.node.watching import Orders
     from lace.transports.dial import TransportOptions
 
 SWITCH_S = 0.0005
@@ -256,9 +258,11 @@ def word_rules(words: PolicyWords, limits: EngineLimits) -> RuleChoices:
 async def _serve(serving: Serving, trace: Path | None, watch: Path | None, master: str | None) -> None:
     # While threads compute, the event loop waits this long for the interpreter each time it has something to do.
     sys.setswitchinterval(SWITCH_S)
+    from lace.runtime.node.control import BESIDE, control_path
     from lace.runtime.node.node import Hooks
     from lace.runtime.node.watching import watched
 
+    orders: Orders = {}
     log = serving.log
     hooks = Hooks(on_open=log.opened, on_event=log.event, on_end=log.ended, on_trouble=log.trouble)
     hooks.on_limited = log.limited
@@ -269,16 +273,19 @@ async def _serve(serving: Serving, trace: Path | None, watch: Path | None, maste
     with ExitStack() as opened_first:  # a missing lace is reported before anything else is created
         side = opened_first.enter_context(opened_side(serving.store, master, say))
         with captured(trace, hooks):
-            async with watched(watch, hooks) as heard:
-                going = await _serve_side(serving, side, heard)
+            async with (
+                watched(watch, hooks) as heard,
+                watched(control_path(serving.store), heard, limits=BESIDE, orders=orders) as told,
+            ):
+                going = await _serve_side(serving, side, told, orders)
                 opened_first.close()
                 while going is not None:
                     with opened_side(serving.store, master, say) as side:
-                        going = await _serve_side(going, side, heard)
+                        going = await _serve_side(going, side, told, orders)
     log.say("stopped", "stopped")
 
 
-async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | None:
+async def _serve_side(serving: Serving, side: Side, hooks: Hooks, orders: Orders) -> Serving | None:
     """Serve until somebody ends it (None), or until the lace must be reopened: then what to serve next."""
     from lace.runtime.node.metrics import serve_metrics
 
@@ -292,7 +299,8 @@ async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | N
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, _reload, node, serving)
+    loop.add_signal_handler(signal.SIGHUP, _reload, node, serving, "SIGHUP")
+    orders["reload"] = partial(_reload, node, serving, "lace reload")
     metrics = await serve_metrics(node.metrics, serving.metrics_port) if serving.metrics_port else None
     try:
         if side.get_ready is not None:
@@ -319,8 +327,8 @@ async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | N
     return replace(serving, listen=bound) if goes_on else None
 
 
-def _reload(node: Node, serving: Serving) -> None:
-    """SIGHUP: reload what can be reloaded without losing a link, and log what happened."""
+def _reload(node: Node, serving: Serving, asked_by: str) -> dict[str, Any]:
+    """SIGHUP or `lace reload`: reload what can be reloaded without losing a link, and log what happened."""
     from lace.errors import LaceError
 
     notify_systemd(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
@@ -333,9 +341,11 @@ def _reload(node: Node, serving: Serving) -> None:
             quotas = quotas_with(list(read_node_file(serving.config).quotas.items()))
         done = node.reload(quotas)
         text = "; ".join(done) or "there is nothing to reload"
-        serving.log.say("reloaded", f"SIGHUP: {text}; everything else needs a restart")
+        serving.log.say("reloaded", f"{asked_by}: {text}; everything else needs a restart")
+        return {"reloaded": list(done), "process": os.getpid()}
     except (LaceError, OSError) as error:
-        serving.log.say("trouble", f"SIGHUP: nothing was changed: {error}")
+        serving.log.say("trouble", f"{asked_by}: nothing was changed: {error}")
+        return {"error": f"nothing was changed: {error}"}
     finally:
         notify_systemd("READY=1")
 

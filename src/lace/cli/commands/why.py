@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.commands.key import verifier_named
 from lace.cli.exchange.preview import walk_to_peer
 from lace.cli.options.arguments import LacePath, Target, lace_argument, opened
 from lace.cli.options.links import PinType, VerifierType
+from lace.cli.options.names import verifier_named
 from lace.cli.options.policies import (
     RuleChoices,
     chosen_exposures,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lace.porcelain.why import Gate, Walk
 
 IDENTIFIER = re.compile(rf"\b(?:{RecordHash.PATTERN}|{Verifier.PATTERN})")
-MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
+MARKS: dict[bool | None, tuple[str, str]] = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
 
 
 @click.command("why")
@@ -92,7 +92,7 @@ def command(
     from lace.porcelain.why import WhySide, known_target, walk
     from lace.runtime.clock import SystemClock
 
-    verifier, rules = _peer(peers)
+    verifier, rules = _peer(peers, path)
     chosen = RuleChoices.of(sources, coordinates, hashes, expose)
     if address is not None and (peers or their_path is not None or their_expose):
         raise click.UsageError(
@@ -103,7 +103,7 @@ def command(
     with ExitStack() as stack:
         lace = stack.enter_context(opened(path))
         ours = chosen.rules(lace, path)
-        known = None if key is None else verifier_named(key)
+        known = None if key is None else verifier_named(key, path)
         here = WhySide(called="here", lace=lace, module=ours.module, exposures=ours.exposures, verifier=known)
         if address is not None:
             named = key if key is not None and not key.startswith("V.") else None
@@ -149,11 +149,11 @@ def _tell(walked: Walk, proofs: bool, incomplete: Incomplete | None, *, as_json:
     return ExitCode.BAD if walked.stopped else ExitCode.OK
 
 
-def _peer(given: Sequence[str]) -> tuple[Verifier | None, Module | None]:
+def _peer(given: Sequence[str], path: Path) -> tuple[Verifier | None, Module | None]:
     verifiers: list[Verifier] = []
     rules: list[str] = []
     for text in given:
-        verifier = _named_verifier(text)
+        verifier = _named_verifier(text, path)
         if verifier is None:
             rules.append(text)
         else:
@@ -163,12 +163,12 @@ def _peer(given: Sequence[str]) -> tuple[Verifier | None, Module | None]:
     return (verifiers[0] if verifiers else None), (named_selector(rules[0]) if rules else None)
 
 
-def _named_verifier(text: str) -> Verifier | None:
+def _named_verifier(text: str, path: Path) -> Verifier | None:
     """The verifier that a word names; None if it names rules. A file always means rules, whatever its name."""
     if Path(text).exists() or text == "all" or text.startswith("//") or is_record_hash(text):
         return None
     try:
-        return verifier_named(text)
+        return verifier_named(text, path)
     except KeyUnavailable as error:
         near = " ".join(getattr(error, "__notes__", ()))
         raise click.UsageError(f"--peer {text}: there is neither a file nor a key of that name. {near}") from None

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from lace.cli.options.arguments import LacePath, opened_for_rules
+from lace.cli.options.arguments import LacePath, lace_of, opened_for_rules
 from lace.cli.options.links import LINK_OPTIONS, LinkChoices, link_options, make_terms, trace_option
 from lace.cli.options.policies import RuleChoices, expose_option, select_options
-from lace.cli.options.remotes import RemoteType, lace_of, remote_name, with_remote
+from lace.cli.options.remotes import RemoteType, remote_name, with_remote
 from lace.cli.options.side import side_argument
 from lace.cli.output.failure import ExitCode
 from lace.values import dataclass

@@ -224,4 +224,6 @@ def read_rules(path: Path) -> str:
         error = StoreError(f"{path} is a lace, not a rule file")
         error.add_note("name a rule file, a coordinate such as //u//ding//, a hash, or all")
         raise error
-    return decode_text(data, str(path))
+    from lace.cli.options.names import resolved
+
+    return resolved(decode_text(data, str(path)), str(path))

@@ -56,7 +56,7 @@ class Side:
         if now is None or not chosen.follows_policy:
             return False
         newer = now.in_force.newer_than(before.in_force if before is not None else None)
-        for line in newer_policy_lines(newer):
+        for line in newer_policy_lines(self.lace, newer) if self.lace is not None else ():
             say(line, err=True)
         return bool(newer) or (before is not None and before.in_force.hashes != now.in_force.hashes)
 
@@ -135,7 +135,7 @@ def watching_policy(
     from lace.porcelain.policywatch import PolicyWatch
 
     def take(policy: LacePolicy, newer: list[PolicyVersion]) -> None:
-        tell([*newer_policy_lines(newer)])
+        tell([*newer_policy_lines(lace, newer)])
         if chosen.follows_policy:
             node.change_rules(chosen.rules(lace, is_told=False))
         if not has_quotas:
@@ -153,11 +153,11 @@ def watching_policy(
         task.cancel()
 
 
-def newer_policy_lines(versions: Sequence[PolicyVersion]) -> Iterator[str]:
+def newer_policy_lines(lace: Lace, versions: Sequence[PolicyVersion]) -> Iterator[str]:
     """One line for each admin and day: `anna's policy of 18 Nov is newer: select, tip`."""
     from lace.cli.commands.policy import teller
 
-    told, said = teller(), dict[str, list[str]]()
+    told, said = teller(lace.store), dict[str, list[str]]()
     for version in versions:
         who = told(version.signer) if version.signer else "nobody"
         said.setdefault(f"{who}'s policy of {day_of(version.tai)}", []).append(str(version.kind))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from weakref import ref
 
 from lace.datalog.engine.base import Base, RowSource
+from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.relation import Relation
 from lace.datalog.engine.runs import Run
 from lace.datalog.engine.stats import Stats
@@ -23,8 +24,9 @@ from lace.datalog.meter import Meter
 from lace.datalog.planning.circles import MeetingCosts
 from lace.datalog.planning.plan import RulePlan, Scan, Version
 from lace.datalog.planning.planner import plan_rounds, plan_start
-from lace.datalog.planning.ranking import ranked_predicates
+from lace.datalog.planning.ranking import Ranks, ranked_predicates
 from lace.datalog.planning.stratify import Stratum
+from lace.limits import EngineLimits
 from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 _REPLAN_GROWTH = 16  # a stratum that grew this much is planned again
@@ -88,23 +90,24 @@ class Evaluation:
         thresholds: EngineThresholds = ENGINE_THRESHOLDS,
     ) -> None:
         self.checked = checked
-        self.limits = meter.limits
+        self.limits: EngineLimits = meter.limits
         self.meter = meter
-        self.stats = Stats()
+        self.stats: Stats = Stats()
         self._base = base
+        self.dictionary: Dictionary = base.dictionary
         self._thresholds = thresholds
-        self.dictionary = base.dictionary
         started = perf_counter()
         self._relations = self._load(own)
-        self.completed = dict(ready or {})  # derived relations that are whole; some may come from another evaluation
+        # derived relations that are whole; some may come from another evaluation
+        self.completed: dict[Predicate, Relation] = dict(ready or {})
         self._relations.update(self.completed)
         self._released: dict[Predicate, int] = {}  # facts that somebody else keeps
-        self.domain = self.dictionary.size
-        self.ranks = ranked_predicates(checked.program)
+        self.domain: int = self.dictionary.size
+        self.ranks: Ranks = ranked_predicates(checked.program)
         self._deferred = {predicate for predicate, _ in self.ranks}
         self._below: Mapping[Predicate, Readable] = {}
         self.costs: dict[tuple[Predicate, ...], Cost] = {}
-        self.executor = VectorExecutor(
+        self.executor: VectorExecutor = VectorExecutor(
             _readable_of(self), self.dictionary, base.verdicts, meter, self.stats, thresholds.batch_rows
         )
         self.stats.load_seconds = perf_counter() - started

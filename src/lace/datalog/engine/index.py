@@ -99,7 +99,7 @@ class Unique:
         self._row_of = row_of
         self._cells = row_of.data  # plain integers, for one key at a time
         self._domain = len(row_of) - 1
-        self.nbytes = row_of.nbytes
+        self.nbytes: int = row_of.nbytes
         self.most = 1
 
     def counts(self, keys: Sequence[Codes]) -> Rows:
@@ -126,7 +126,7 @@ class UniquePair:
         self._rows = rows
         self._bits = np.uint32(bits)
         self._domain = domain
-        self.nbytes = rows.nbytes
+        self.nbytes: int = rows.nbytes
         self.most = 1
 
     @classmethod
@@ -166,8 +166,8 @@ class Grouped:
         self._cells = offsets.data
         self._order = order
         self._domain = len(offsets) - 2
-        self.most = int((offsets[1:] - offsets[:-1]).max())
-        self.nbytes = offsets.nbytes + (order.nbytes if order is not None else 0)
+        self.most: int = int((offsets[1:] - offsets[:-1]).max())
+        self.nbytes: int = offsets.nbytes + (order.nbytes if order is not None else 0)
 
     def _ranges(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
         column = clipped(keys[0], self._domain)
@@ -200,10 +200,10 @@ class Sorted:
     def __init__(self, keys: Keys, order: Rows) -> None:
         self._keys = keys
         self._order = order
-        self.nbytes = keys.nbytes + order.nbytes
+        self.nbytes: int = keys.nbytes + order.nbytes
         # Where each key begins, and the end: the distances between are the numbers of rows.
         starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]])) if len(keys) else NO_ROWS
-        self.most = int(np.diff(starts).max()) if len(keys) else 0
+        self.most: int = int(np.diff(starts).max()) if len(keys) else 0
 
     def ranges(self, packed: Keys) -> tuple[Rows, Rows]:
         starts = np.searchsorted(self._keys, packed, "left")
@@ -237,8 +237,8 @@ class CheckedIndex:
         self._inner = inner
         self._places = inner_places
         self._columns = columns
-        self.nbytes = inner.nbytes
-        self.most = inner.most
+        self.nbytes: int = inner.nbytes
+        self.most: int = inner.most
 
     def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
         places, rows = self._inner.expand([keys[n] for n in self._places])
@@ -270,8 +270,8 @@ class Hashed:
         self._order = np.argsort(mixed, kind="stable")
         self._columns = columns
         self._inner = Sorted(mixed[self._order], self._order)
-        self.nbytes = self._inner.nbytes
-        self.most = self._inner.most
+        self.nbytes: int = self._inner.nbytes
+        self.most: int = self._inner.most
         keys, rows = mixed[self._order], [column[self._order] for column in columns]
         # Neighbours with one hash and different columns. From one such pair on, every row that is found is compared.
         alike = _equal([column[1:] for column in rows], [column[:-1] for column in rows], max(0, len(keys) - 1))
@@ -314,7 +314,7 @@ class Compared:
     def __init__(self, columns: Sequence[Codes], keys: Sequence[Codes]) -> None:
         wanted = zip(*(column.tolist() for column in keys), strict=True)
         self._rows: dict[tuple[int, ...], Rows] = {key: matching(columns, key) for key in dict.fromkeys(wanted)}
-        self.most = max(map(len, self._rows.values()), default=0)
+        self.most: int = max(map(len, self._rows.values()), default=0)
         self.nbytes = 0
 
     def _of(self, keys: Sequence[Codes]) -> list[Rows]:

@@ -45,7 +45,7 @@ class FirstLevel:
         else:
             self._values = sorted_unique(column)
         self._domain = domain
-        self.nbytes = self._values.nbytes + (0 if self._flags is None else self._flags.nbytes)
+        self.nbytes: int = self._values.nbytes + (0 if self._flags is None else self._flags.nbytes)
 
     def ranges(self, nodes: Nodes) -> tuple[Rows, Rows]:
         """Where the values below each beginning start, and how many there are."""
@@ -82,7 +82,7 @@ class Level:
             np.cumsum(np.bincount(found, minlength=parent_domain), out=self._starts[1:-1])
             self._starts[-1] = self._starts[-2]
         self._parents = parent_domain
-        self.nbytes = self._keys.nbytes + (0 if self._starts is None else self._starts.nbytes)
+        self.nbytes: int = self._keys.nbytes + (0 if self._starts is None else self._starts.nbytes)
 
     @property
     def size(self) -> int:

@@ -138,7 +138,7 @@ class ScalarCompiler:
         self._verdicts = verdicts
         self.count_of = count_of
         self._meter = meter
-        self.left = 0  # rows that may still be followed
+        self.left: int = 0  # rows that may still be followed
 
     def _follow(self, rows: int) -> None:
         if rows > self.left:

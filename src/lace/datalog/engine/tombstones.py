@@ -77,9 +77,10 @@ class LiveRows(Run):
         self._inner = inner
         self._thresholds = thresholds
         self._arity = arity  # of the rows that are handed in; a run may have columns beyond it
-        self.dead = Tombstones(inner.rows, thresholds.marks_part) if dead is None else dead.copy()
+        self.dead: Tombstones = Tombstones(inner.rows, thresholds.marks_part) if dead is None else dead.copy()
         self._compact: RunView | None = None
         self._dead_run: RunView | None = None
+        self.rows: int = inner.rows
         self._recount()
 
     def _recount(self) -> None:
@@ -156,7 +157,7 @@ class LiveIndex:
         self._living = living
         self._positions = positions
         self.nbytes = 0
-        self.most = inner.most
+        self.most: int = inner.most
 
     def counts(self, keys: Sequence[Codes]) -> Rows:
         # Dead rows are few: counting them apart leaves the long index as it is.

@@ -24,7 +24,7 @@ from lace.interlace.claims.advertisement import Advertisement, canonical_listing
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import ExchangeStatus, InterlaceResult
-from lace.interlace.setup.terms import MachineConfig
+from lace.interlace.setup.terms import MachineConfig, Terms
 from lace.interlace.vocabulary import EXCHANGE_OPERAND
 from lace.limits import MIB, EngineLimits, RecordLimits, StreamLimits
 from lace.notation.fact import Fact
@@ -128,10 +128,10 @@ class Outbox:
     def __init__(self, limits: StreamLimits) -> None:
         self._limits = limits
         self._waiting: deque[bytes | Iterator[bytes]] = deque()
-        self.taken = 0  # bytes, in all
-        self.bytes = 0  # of records and listings
-        self.blocks = 0  # ended: a peer that reads lets few of them pile up
-        self.facts = 0
+        self.taken: int = 0  # bytes, in all
+        self.bytes: int = 0  # of records and listings
+        self.blocks: int = 0  # ended: a peer that reads lets few of them pile up
+        self.facts: int = 0
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -205,13 +205,14 @@ class Session:
     """A machine that speaks ILTP."""
 
     def __init__(self, config: MachineConfig) -> None:
-        self.machine = InterlaceMachine(config)
-        self.terms = terms = config.terms
+        self.machine: InterlaceMachine = InterlaceMachine(config)
+        terms = config.terms
+        self.terms: Terms = terms
         # The machine counts blocks by the agreed limit; the reader's own is only a net below it.
         block_bytes = terms.limits.max_fact_block_size + MIB
         self._reader = StreamReader(terms.stream_limits, _framing(terms.record_limits), max_block_bytes=block_bytes)
         self._reader.record_gate = self._admit_record
-        self.outbox = Outbox(terms.stream_limits)
+        self.outbox: Outbox = Outbox(terms.stream_limits)
         self._requests: list[Request] = []
         self._arrived: Sequence[tuple[str, bytes]] = ()  # what the machine is being told of
         self._resources = ResourceBook()
@@ -220,9 +221,9 @@ class Session:
         self._checking = False
         self._unasked: str | None = None
         self.outcome: Outcome | None = None
-        self.bytes_in = 0
-        self.blocks_in = 0
-        self.is_behind = False  # whether more is here that the machine would take
+        self.bytes_in: int = 0
+        self.blocks_in: int = 0
+        self.is_behind: bool = False  # whether more is here that the machine would take
         self._has_ended = False
 
     # --- what goes in ------------------------------------------------------------------------------------------

@@ -98,8 +98,8 @@ class Node:
         self.store = store
         self._quotas = quotas
         self._takes_from_strangers = takes_from_strangers
-        self.pulse = Pulse()
-        self.metrics = Metrics(self._live, sink)
+        self.pulse: Pulse = Pulse()
+        self.metrics: Metrics = Metrics(self._live, sink)
         self._rates, self._accounts = rates or LinkRates(), AccountBook()
         self._clock = clock
         self._time = SteadyTai(clock)  # of accounts: a clock that is set back must not keep them from filling

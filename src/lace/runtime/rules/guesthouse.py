@@ -135,14 +135,14 @@ class GuestHouse:
     ) -> None:
         self.path = path
         self._has_rooms = facts_come_along or path is not None
-        self.limits = limits or GuestLimits()
+        self.limits: GuestLimits = limits or GuestLimits()
         # One core is the event loop's: it waits for each of those that compute in turn, at every system call.
-        self.places = max(1, min(threads, (os.cpu_count() or 1) - 1))
+        self.places: int = max(1, min(threads, (os.cpu_count() or 1) - 1))
         self._ours = FairDoor(self.places)
         self._guests = FairDoor(1)  # guests who try their luck here do so one at a time
         self._lock = threading.Condition()
         self.rooms: list[Room] = []
-        self.leaving = 0  # processes that were killed and still hold their memory
+        self.leaving: int = 0  # processes that were killed and still hold their memory
         self._waiting: FairQueue[object] = FairQueue(self.limits.max_remembered)  # for a room
         self._costly: OrderedDict[Name, float] = OrderedDict()  # until when they are not tried again
         self._warden: threading.Thread | None = None

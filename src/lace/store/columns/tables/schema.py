@@ -90,7 +90,7 @@ ALTER TABLE coordinates ADD COLUMN withdraws TEXT;
 
 # What is summed: for each table its key and its other columns, in the order in which they are summed. A null
 # `withdraws` is left out, so that sums of rows without one are what they were before it came.
-SUMMED_FIRST = {
+SUMMED_FIRST: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "symbol_blocks": (("block",), ("texts",)),
     "segments": (("id",), ("first_record", "last_record", "records", "columns")),
     "removals": (("seq",), ("columns",)),
@@ -98,7 +98,7 @@ SUMMED_FIRST = {
     "coordinates": (("space", "name", "tai", "record"), ("code", "signer", "data_length")),
     "settings": (("namespace", "key"), ("value",)),
 }
-SUMMED = {
+SUMMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **SUMMED_FIRST,
     "coordinates": (SUMMED_FIRST["coordinates"][0], (*SUMMED_FIRST["coordinates"][1], "withdraws")),
     "symbol_runs": (("run",), ("keys",)),
