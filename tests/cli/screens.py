@@ -198,6 +198,37 @@ SCENES: dict[str, list[Scene]] = {
         scene("remote rm notes.lace sever", exits=(1,)),
     ],
     "cert": [scene("cert localhost --cert c.pem --cert-key k.pem", wraps=True)],
+    "invite": [
+        scene("policy set guild.lace members --group guild --app notes --admin me"),
+        scene("invite guild.lace bob --address ws:127.0.0.1:4799", wraps=True),
+        scene("invite guild.lace --list"),
+        scene("invite guild.lace bob --withdraw"),
+        scene("invite guild.lace --expires soon", exits=(2,)),
+        scene("invite notes.lace bob", exits=(1,)),
+    ],
+    "join": [
+        scene("join lace1.not-an-invitation", exits=(1,)),
+    ],
+    "member": [
+        scene("policy set guild.lace members --group guild --app notes --admin me"),
+        scene("member add guild.lace me carla"),
+        scene("member list guild.lace"),
+        scene("member list guild.lace --all --json", wraps=True),
+        scene("member leave guild.lace carlo", exits=(1,)),
+        scene("member list notes.lace", exits=(1,)),
+    ],
+    "admin": [
+        scene("policy set guild.lace members --group guild --app notes --admin me"),
+        scene("admin rm guild.lace nobody", exits=(7,)),
+    ],
+    "device": [
+        scene("policy set guild.lace members --group guild --app notes --admin me"),
+        scene("member add guild.lace me carla"),
+        scene("device add guild.lace phone --address ws:127.0.0.1:4799", wraps=True),
+        scene("device list guild.lace"),
+        scene("device rm guild.lace phone"),
+        scene("device rm guild.lace phone", exits=(1,)),
+    ],
     "policy": [
         scene("policy set club.lace members --group club --app notes,photos --admin me"),
         scene("policy set club.lace members --group klub --app notes", exits=(2,)),
@@ -277,7 +308,7 @@ def prepare(folder: Path) -> dict[str, str]:
             notes.put(b"x" * number, group="u", app="many", name=f"{number:03d}", headers={"Title": f"number {number}"})
         index(notes)
         notes.export(folder / "notes.bundle")
-    for name in ("other", "empty", "peer", "club"):
+    for name in ("other", "empty", "peer", "club", "guild"):
         with lace.open(folder / f"{name}.lace", create=True) as one:
             if name == "peer":
                 one.put(b"hello\n", **place, name="plain", headers={"Title": "of the peer"})

@@ -161,7 +161,7 @@ def invite(
         parse_address(address)
     secret = SigningSecret.generate()
     one_time = SigningKey.from_secret(secret).verifier
-    now = lace.now()
+    now = lace.clock.tai()
     at = TAI(f"{now[:10]}:000000000")  # the line has whole seconds; a member record is dated at this time or later
     until = at.plus_ns(lasts_s * 1_000_000_000)
     plex = forms.invite(root.group, one_time, at, until=until, uses=uses, role=role, called=called)
@@ -174,7 +174,7 @@ def invite(
 def device_line(lace: Lace, secret: SigningSecret, *, address: str, pin: bytes | None, called: str) -> InviteLine:
     """The line that carries the key of a device of one's own to that device."""
     root = require_root(lace)
-    at = TAI(f"{lace.now()[:10]}:000000000")
+    at = TAI(f"{lace.clock.tai()[:10]}:000000000")
     return InviteLine(
         kind=LineKind.DEVICE, secret=secret, root=root, issued=at, address=address, pin=pin, called=called
     )
@@ -197,7 +197,7 @@ def withdraw(lace: Lace, invitation: Invitation, sign: SigningKey) -> Written:
             f"only an admin of //{root.group} may withdraw an invitation", rule="people-signer", found=sign.verifier
         )
     stands = [record for _, record in invitation.admitted]
-    at = max(lace.now(), TAI(invitation.issued).plus_ns(1))
+    at = max(lace.clock.tai(), TAI(invitation.issued).plus_ns(1))
     plexes = forms.invite_withdrawn(root.group, invitation.one_time, at, stands)
     return Written(tuple(put_signed(lace, sign.seal, plexes)), len(stands))
 
@@ -211,7 +211,7 @@ def accept(lace: Lace, line: InviteLine, key: SigningKey, *, called: str = "") -
     for entry in lace.store.entries(line.root.group, forms.App.MEMBER, key.verifier):
         if entry.signer == one_time.verifier:
             return
-    at = max(lace.now(), line.issued.plus_ns(1))
+    at = max(lace.clock.tai(), line.issued.plus_ns(1))
     plex = forms.member(
         line.root.group,
         key.verifier,

@@ -198,7 +198,7 @@ def _after(lace: Lace, root: Root, verifier: str) -> TAI:
     for app in (App.MEMBER, App.DEVICE, App.LEFT, App.ADMIN, App.INVITE):
         for entry in lace.store.entries(root.group, app, verifier):
             newest = max(newest, TAI(entry.tai).plus_ns(1))
-    return max(lace.now(), newest)
+    return max(lace.clock.tai(), newest)
 
 
 def _sign(lace: Lace, sign: SigningKey, plexes: Sequence[Plex]) -> Written:

@@ -84,12 +84,12 @@ def commit_successor(lace: Lace, key: SigningKey, kept: Successors) -> RecordHas
         return None
     successor = kept.find(key.verifier) or Successor(SigningSecret.generate(), {})
     if root.group not in successor.records:
-        plex = forms.successor(root.group, key.verifier, successor.key.verifier, lace.now())
+        plex = forms.successor(root.group, key.verifier, successor.key.verifier, lace.clock.tai())
         stored = encode_record(successor.key.seal(plex))
         successor = Successor(successor.secret, {**successor.records, root.group: stored})
         kept.keep(key.verifier, successor)
     named = validate(successor.records[root.group]).hash
-    plex = forms.commitment(root.group, key.verifier, named, lace.now())
+    plex = forms.commitment(root.group, key.verifier, named, lace.clock.tai())
     (record,) = put_signed(lace, key.seal, [plex])
     return record
 
@@ -121,7 +121,7 @@ def rotate(lace: Lace, verifier: Verifier, kept: Successors) -> Written:
             rule="people-rotate",
             found=str(verifier),
         )
-    now = lace.now()
+    now = lace.clock.tai()
     plexes = forms.left(root.group, verifier, now, stands)
     if was_admin:
         plexes += forms.admin_out(root.group, verifier, now, orders)

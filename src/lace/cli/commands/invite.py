@@ -117,7 +117,7 @@ def _print_list(lace: Lace, as_json: bool) -> None:
     from lace.porcelain.membership import roster
 
     everybody = roster(lace)
-    now = lace.now()
+    now = lace.clock.tai()
     if as_json:
         print_json_lines(
             {
