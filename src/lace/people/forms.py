@@ -40,7 +40,7 @@ class Role(StrEnum):
     READER = "reader"
 
 
-class State(StrEnum):
+class WordState(StrEnum):
     """The states of admins (in, out) and of invitations (open, withdrawn)."""
 
     IN = "in"
@@ -51,13 +51,15 @@ class State(StrEnum):
 
 def admin_in(group: str, verifier: Verifier, at: TAI) -> Plex:
     """This key is an admin; signed by an admin."""
-    return _form(group, App.ADMIN, verifier, at, [("State", State.IN)])
+    return _form(group, App.ADMIN, verifier, at, [("State", WordState.IN)])
 
 
 def admin_out(group: str, verifier: Verifier, at: TAI, stands: Iterable[RecordHash] = ()) -> list[Plex]:
     """This key is not an admin any more; what it signed as one counts as far as it is named here."""
     return [
-        _form(group, App.ADMIN, verifier, at.plus_ns(number), [("State", State.OUT), *_links(STANDS, "record", part)])
+        _form(
+            group, App.ADMIN, verifier, at.plus_ns(number), [("State", WordState.OUT), *_links(STANDS, "record", part)]
+        )
         for number, part in enumerate(_parts(stands))
     ]
 
@@ -90,7 +92,7 @@ def invite(
         raise InvalidText(f"an invitation is for 1 to {MAX_USES:,} people", rule="invite-uses", found=str(uses))
     if until <= at:
         raise InvalidText("an invitation ends after it begins", rule="invite-end", found=until)
-    headers: list[Header] = [("Expires", until), ("Role", role), ("State", State.OPEN), ("Uses", str(uses))]
+    headers: list[Header] = [("Expires", until), ("Role", role), ("State", WordState.OPEN), ("Uses", str(uses))]
     if called:
         headers.append(("Called", checked_called(called)))
     return _form(group, App.INVITE, one_time, at, headers)
@@ -104,7 +106,7 @@ def invite_withdrawn(group: str, one_time: Verifier, at: TAI, stands: Iterable[R
             App.INVITE,
             one_time,
             at.plus_ns(number),
-            [("State", State.WITHDRAWN), *_links(STANDS, "record", part)],
+            [("State", WordState.WITHDRAWN), *_links(STANDS, "record", part)],
         )
         for number, part in enumerate(_parts(stands))
     ]

@@ -98,7 +98,7 @@ def checked_core_rules(root: Root) -> CheckedProgram:
     return check_program(read_annotated(core_rules(root), name="core.lace").program, LOCAL_PROFILE)
 
 
-class Standing:
+class PeopleStanding:
     """One evaluation of the core rules over the people records of a lace."""
 
     def __init__(self, store: RecordStore, root: Root) -> None:
@@ -206,4 +206,4 @@ class Standing:
 
 def roster_of(store: RecordStore, root: Root) -> Roster:
     """Everybody of a group, by the people records that a lace holds."""
-    return Standing(store, root).roster()
+    return PeopleStanding(store, root).roster()

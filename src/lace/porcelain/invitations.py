@@ -25,8 +25,8 @@ from lace.notation.tai import TAI
 from lace.people import forms
 from lace.people.forms import Role
 from lace.people.root import NAMESPACE, Root, pin_root
-from lace.people.roster import Invitation, Standing
-from lace.porcelain.membership import Written, put_signed, require_root, roster
+from lace.people.roster import Invitation, PeopleStanding
+from lace.porcelain.membership import PeopleWritten, put_signed, require_root, roster
 from lace.records.grammar import check_path
 from lace.records.keys import SigningKey, SigningSecret
 from lace.values import dataclass
@@ -155,7 +155,7 @@ def invite(
 ) -> Invited:
     """Sign an invitation; the result holds the line for whom it is for."""
     root = require_root(lace)
-    if sign.verifier not in Standing(lace.store, root).keys("Admin"):
+    if sign.verifier not in PeopleStanding(lace.store, root).keys("Admin"):
         raise InvalidText(f"only an admin of //{root.group} may invite", rule="people-signer", found=sign.verifier)
     if address:
         parse_address(address)
@@ -189,17 +189,17 @@ def find_invitation(lace: Lace, word: str) -> Invitation:
     return max(open_ones or found, key=lambda one: one.issued)
 
 
-def withdraw(lace: Lace, invitation: Invitation, sign: SigningKey) -> Written:
+def withdraw(lace: Lace, invitation: Invitation, sign: SigningKey) -> PeopleWritten:
     """Nobody comes in by this invitation any more; whom it let in stays."""
     root = require_root(lace)
-    if sign.verifier not in Standing(lace.store, root).keys("Admin"):
+    if sign.verifier not in PeopleStanding(lace.store, root).keys("Admin"):
         raise InvalidText(
             f"only an admin of //{root.group} may withdraw an invitation", rule="people-signer", found=sign.verifier
         )
     stands = [record for _, record in invitation.admitted]
     at = max(lace.clock.tai(), TAI(invitation.issued).plus_ns(1))
     plexes = forms.invite_withdrawn(root.group, invitation.one_time, at, stands)
-    return Written(tuple(put_signed(lace, sign.seal, plexes)), len(stands))
+    return PeopleWritten(tuple(put_signed(lace, sign.seal, plexes)), len(stands))
 
 
 def accept(lace: Lace, line: InviteLine, key: SigningKey, *, called: str = "") -> None:

@@ -19,7 +19,7 @@ from lace.notation.tai import TAI
 from lace.people import forms
 from lace.people.forms import App, Role
 from lace.people.root import Root, pinned_root
-from lace.people.roster import Person, Roster, Standing
+from lace.people.roster import PeopleStanding, Person, Roster
 from lace.records.keys import SigningKey
 from lace.records.model import Plex
 from lace.values import dataclass
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PeopleWritten:
     """People records that a verb wrote, and how many records of somebody who left stand."""
 
     records: tuple[RecordHash, ...]
@@ -48,7 +48,7 @@ def require_root(lace: Lace) -> Root:
 
 def roster(lace: Lace) -> Roster:
     """Everybody of the group of a lace."""
-    return Standing(lace.store, require_root(lace)).roster()
+    return PeopleStanding(lace.store, require_root(lace)).roster()
 
 
 def find_person(lace: Lace, word: str) -> Person:
@@ -68,7 +68,9 @@ def find_person(lace: Lace, word: str) -> Person:
     raise error
 
 
-def admit(lace: Lace, verifier: Verifier, sign: SigningKey, *, called: str = "", role: Role = Role.MEMBER) -> Written:
+def admit(
+    lace: Lace, verifier: Verifier, sign: SigningKey, *, called: str = "", role: Role = Role.MEMBER
+) -> PeopleWritten:
     """Let a key in as a member, or in again."""
     root = _for_admin(lace, sign)
     at = _after(lace, root, verifier)
@@ -77,13 +79,13 @@ def admit(lace: Lace, verifier: Verifier, sign: SigningKey, *, called: str = "",
 
 def put_out(
     lace: Lace, person: Person, sign: SigningKey, *, since: TAI | None = None, only: Verifier | None = None
-) -> Written:
+) -> PeopleWritten:
     """End the membership of a person, or of one key of theirs: what came before stands, nothing else comes in.
 
     With `since`, records dated at that time or later do not stand, although they are here.
     """
     root = require_root(lace)
-    standing = Standing(lace.store, root)
+    standing = PeopleStanding(lace.store, root)
     admins = standing.keys("Admin")
     keys = [key.verifier for key in person.keys] if only is None else [only]
     own = {person.verifier, *(key.verifier for key in person.keys)}
@@ -103,11 +105,11 @@ def put_out(
         stands += len(named)
         plexes += forms.left(root.group, verifier, _after(lace, root, verifier), named)
     written = _sign(lace, sign, plexes)
-    return Written(written.records, stands)
+    return PeopleWritten(written.records, stands)
 
 
 def standing_records(
-    lace: Lace, standing: Standing, verifier: Verifier, since: TAI | None, *, with_devices: bool
+    lace: Lace, standing: PeopleStanding, verifier: Verifier, since: TAI | None, *, with_devices: bool
 ) -> list[RecordHash]:
     """What stands of what a key signed: all that counts now and is here, up to a time."""
     kept = {record for record, signer in standing.rows("Standing", 2) if signer == verifier}
@@ -123,7 +125,7 @@ def standing_records(
     return found
 
 
-def readmit(lace: Lace, person: Person, sign: SigningKey, *, role: Role | None = None) -> Written:
+def readmit(lace: Lace, person: Person, sign: SigningKey, *, role: Role | None = None) -> PeopleWritten:
     """Let somebody who left in again, with the first key; what they wrote in between stays out."""
     if person.is_member and person.verifier in person.acting:
         raise InvalidText(f"{person.called or person.verifier} is a member", rule="people-member")
@@ -131,19 +133,19 @@ def readmit(lace: Lace, person: Person, sign: SigningKey, *, role: Role | None =
     return admit(lace, person.verifier, sign, called=person.called, role=chosen)
 
 
-def replace_key(lace: Lace, person: Person, old: Verifier, new: Verifier, sign: SigningKey) -> Written:
+def replace_key(lace: Lace, person: Person, old: Verifier, new: Verifier, sign: SigningKey) -> PeopleWritten:
     """A lost key goes and a new one comes in for the same person; what the old one signed so far stands."""
     root = _for_admin(lace, sign)
     gone = put_out(lace, person, sign, only=old)
     at = _after(lace, root, new)
     came = _sign(lace, sign, [forms.device(root.group, new, person.verifier, at, called="")])
-    return Written((*gone.records, *came.records), gone.stands)
+    return PeopleWritten((*gone.records, *came.records), gone.stands)
 
 
-def add_device(lace: Lace, person: Person, verifier: Verifier, sign: SigningKey, *, called: str = "") -> Written:
+def add_device(lace: Lace, person: Person, verifier: Verifier, sign: SigningKey, *, called: str = "") -> PeopleWritten:
     """Name a key as another device of a person; signed by the person's own key or by an admin."""
     root = require_root(lace)
-    standing = Standing(lace.store, root)
+    standing = PeopleStanding(lace.store, root)
     heirs = {after for before, after in standing.rows("Line", 2) if before == person.verifier}
     own = {person.verifier, *heirs} & {key for key, _ in standing.rows("Key", 2)}
     if sign.verifier not in own and sign.verifier not in standing.keys("Admin"):
@@ -154,19 +156,19 @@ def add_device(lace: Lace, person: Person, verifier: Verifier, sign: SigningKey,
     return _sign(lace, sign, [forms.device(root.group, verifier, person.verifier, at, called=called)])
 
 
-def appoint(lace: Lace, verifier: Verifier, sign: SigningKey) -> Written:
+def appoint(lace: Lace, verifier: Verifier, sign: SigningKey) -> PeopleWritten:
     """Make somebody an admin."""
     root = _for_admin(lace, sign)
     return _sign(lace, sign, [forms.admin_in(root.group, verifier, _after(lace, root, verifier))])
 
 
-def dismiss(lace: Lace, verifier: Verifier, sign: SigningKey) -> Written:
+def dismiss(lace: Lace, verifier: Verifier, sign: SigningKey) -> PeopleWritten:
     """End that somebody is an admin; what they signed as one stands as far as it counts now and is here.
 
     It takes the founder, the admin who appointed them, or themselves.
     """
     root = require_root(lace)
-    standing = Standing(lace.store, root)
+    standing = PeopleStanding(lace.store, root)
     if verifier not in standing.keys("Admin"):
         raise NotFound(f"{verifier} is not an admin of //{root.group}")
     givers = {giver for _, key, giver, _ in standing.rows("AdminIn", 4) if key == verifier}
@@ -182,12 +184,12 @@ def dismiss(lace: Lace, verifier: Verifier, sign: SigningKey) -> Written:
     ]
     at = _after(lace, root, verifier)
     written = _sign(lace, sign, forms.admin_out(root.group, verifier, at, stands))
-    return Written(written.records, len(stands))
+    return PeopleWritten(written.records, len(stands))
 
 
 def _for_admin(lace: Lace, sign: SigningKey) -> Root:
     root = require_root(lace)
-    if sign.verifier not in Standing(lace.store, root).keys("Admin"):
+    if sign.verifier not in PeopleStanding(lace.store, root).keys("Admin"):
         raise InvalidText(f"only an admin of //{root.group} may do this", rule="people-signer", found=sign.verifier)
     return root
 
@@ -201,8 +203,8 @@ def _after(lace: Lace, root: Root, verifier: str) -> TAI:
     return max(lace.clock.tai(), newest)
 
 
-def _sign(lace: Lace, sign: SigningKey, plexes: Sequence[Plex]) -> Written:
-    return Written(tuple(put_signed(lace, sign.seal, plexes)))
+def _sign(lace: Lace, sign: SigningKey, plexes: Sequence[Plex]) -> PeopleWritten:
+    return PeopleWritten(tuple(put_signed(lace, sign.seal, plexes)))
 
 
 def put_signed(lace: Lace, seal: Callable[[Plex], object], plexes: Iterable[Plex]) -> list[RecordHash]:

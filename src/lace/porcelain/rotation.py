@@ -15,8 +15,8 @@ from lace.errors import InvalidText, KeyUnavailable
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.people import forms
 from lace.people.forms import App
-from lace.people.roster import Standing
-from lace.porcelain.membership import Written, put_signed, require_root, standing_records
+from lace.people.roster import PeopleStanding
+from lace.porcelain.membership import PeopleWritten, put_signed, require_root, standing_records
 from lace.records.keys import SigningKey, SigningSecret
 from lace.records.validate import validate
 from lace.records.write import encode_record
@@ -98,7 +98,7 @@ def _committed(lace: Lace, group: str, verifier: Verifier) -> bool:
     return any(entry.signer == verifier for entry in lace.store.entries(group, App.SUCCESSOR, verifier))
 
 
-def rotate(lace: Lace, verifier: Verifier, kept: Successors) -> Written:
+def rotate(lace: Lace, verifier: Verifier, kept: Successors) -> PeopleWritten:
     """Put the successor of a key in its place: publish the record it committed to, and say what stands of the key."""
     root = require_root(lace)
     successor = kept.find(verifier)
@@ -106,14 +106,14 @@ def rotate(lace: Lace, verifier: Verifier, kept: Successors) -> Written:
         error = KeyUnavailable(f"the successor of {verifier} in //{root.group} is not in {kept.folder}")
         error.add_note("put the file back that was moved away, or ask an admin for `lace member replace`")
         raise error
-    before = Standing(lace.store, root)
+    before = PeopleStanding(lace.store, root)
     was_admin = verifier in before.keys("Admin")
     stands = standing_records(lace, before, verifier, None, with_devices=True)
     counted = {row[0] for name, arity in (("ByAdmin", 1), ("AdminIn", 4), ("AdminOut", 4)) for row in
                before.rows(name, arity)}  # fmt: skip
     orders = [one.hash for one in lace.store.entries(root.group) if one.signer == verifier and one.hash in counted]
     published = lace.put_stored(successor.records[root.group])
-    if successor.key.verifier not in {row[0] for row in Standing(lace.store, root).rows("Key", 2)}:
+    if successor.key.verifier not in {row[0] for row in PeopleStanding(lace.store, root).rows("Key", 2)}:
         lace.store.delete(published)
         raise InvalidText(
             "the key committed to two successors, or is not a member any more, so nobody can follow it; an admin can "
@@ -127,4 +127,4 @@ def rotate(lace: Lace, verifier: Verifier, kept: Successors) -> Written:
         plexes += forms.admin_out(root.group, verifier, now, orders)
     records = put_signed(lace, successor.key.seal, plexes)
     commit_successor(lace, successor.key, kept)
-    return Written((published, *records), len(stands))
+    return PeopleWritten((published, *records), len(stands))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lace.notation.identifiers import Verifier
     from lace.people.roster import Person
     from lace.porcelain.lace import Lace
-    from lace.porcelain.membership import Written
+    from lace.porcelain.membership import PeopleWritten
     from lace.porcelain.rotation import Successors
     from lace.records.keys import SigningKey
 
@@ -91,7 +91,7 @@ def successors() -> Successors:
     return Successors(user_ring().folder.parent)
 
 
-def print_written(written: Written, sentence: str, *, as_json: bool, **fields: object) -> None:
+def print_written(written: PeopleWritten, sentence: str, *, as_json: bool, **fields: object) -> None:
     """What a command about people did."""
     if as_json:
         print_json({**fields, "records": list(written.records), "stands": written.stands})
