@@ -126,6 +126,11 @@ SCENES: dict[str, list[Scene]] = {
         scene("retract notes.lace //u//ding//missing", exits=(1,)),
     ],
     "undo": [scene("undo notes.lace //u//ding//plain", exits=(0, 1), wraps=True)],
+    "forget": [
+        scene("forget notes.lace P.svyLzSM7ffc91i~XDbkMnuOsdjsw_6GrXpTSckqHlpO.H3", wraps=True),
+        scene("forget notes.lace --list", wraps=True),
+        scene("forget notes.lace", exits=(2,)),
+    ],
     "cat": [scene("cat notes.lace {hostile}", wraps=True)],
     "facts": [scene("facts notes.lace {hostile}", wraps=True)],
     "find": [
