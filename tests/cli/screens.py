@@ -99,6 +99,7 @@ SCENES: dict[str, list[Scene]] = {
     "put": [
         scene("put notes.lace --group u --app ding --name typed -", typed="hello\n\x04\x04\x04", wraps=True),
         scene("put notes.lace --group u --app folder folder", wraps=True),
+        scene("put notes.lace //u//ding//elsewhere folder/a.txt", wraps=True),
         scene("put notes.lace --group u --app ding --name x missing.txt", exits=(2,)),
     ],
     "get": [
@@ -176,7 +177,10 @@ SCENES: dict[str, list[Scene]] = {
         scene("interlace other.lace unix:/nowhere/s.sock", exits=(6,)),
     ],
     "follow": [scene("follow other.lace unix:{socket}", until="fixed point", wraps=True)],
-    "serve": [scene("serve notes.lace unix:{folder}/scene.sock --expose all", until="listening", wraps=True)],
+    "serve": [
+        scene("serve notes.lace unix:{folder}/scene.sock --expose all", until="listening", wraps=True),
+        scene("serve notes.lace unix:{folder}/scene.sock --expose all --check", wraps=True),
+    ],
     "browse": [scene("browse unix:{socket}"), scene("browse unix:{socket} --lace notes.lace")],
     "why": [
         scene("why notes.lace {hostile} --with other.lace --expose all --proof", exits=(0, 1)),
