@@ -20,7 +20,40 @@ STEPS = [*["put"] * 4, *["exchange"] * 4]
 STEPS += ["retract", "one", "undo", "forget", "forget all", "backup", "restore", "import"]
 
 
-@dataclass), self.rng.choice(KEYS)
+@dataclass
+class Holder:
+    """A lace, and what it should hold."""
+
+    path: Path
+    lace: api.Lace
+    held: set[str] = field(default_factory=set)
+    forgotten: set[str] = field(default_factory=set)
+    backups: list[tuple[Path, set[str]]] = field(default_factory=list)
+
+
+class World:
+    """Laces that people do things to, and a model of sets that says what each should hold."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.rng = random.Random(seed)
+        self.tokens: dict[str, bytes] = {}  # of records with content
+        self.known: dict[str, api.ValidRecord] = {}
+        self.time = 1_700_000_000
+        self.holders = [Holder(path, api.open(path, create=True)) for path in map(self._path, "abc")]
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}{self.rng.randrange(10**9)}.lace"
+
+    def close(self) -> None:
+        for one in self.holders:
+            one.lace.close()
+
+    def step(self, kind: str) -> None:
+        one = self.rng.choice(self.holders)
+        self.time += self.rng.choice([0, 1, 1, 2])
+        tai = f"{self.time}:{self.rng.randrange(3):09}"
+        name, sign = self.rng.choice(NAMES), self.rng.choice(KEYS)
         place = f"//club//notes//{name}"
         if kind == "put":
             token = f"token-{self.rng.getrandbits(96):024x}".encode()
