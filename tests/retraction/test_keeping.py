@@ -13,7 +13,8 @@ import lace as api
 from lace.cli.app import app
 from lace.porcelain.keeping import PART_OF, WITHDRAWS, collect, decide
 
-NEWEST = """At(P,N,T) :- Field(P,'Name',_,N), Field(P,'TAI',_,T). Newer(P,Q) :- At(P,N,T), At(Q,N,U), LexCompare(U,'>',T).
+NEWEST = """At(P,N,T) :- Field(P,'Name',_,N), Field(P,'TAI',_,T).
+Newer(P,Q) :- At(P,N,T), At(Q,N,U), LexCompare(U,'>',T).
 Keep(P) :- Have(P), Field(P,'Name',_,_), Cardinality(Newer(P,Q),'<','1').
 """
 FAMILY = "Keep(P) :- Field(P,'Group',_,'family').\n"
@@ -45,8 +46,8 @@ def test_the_newest_a_group_and_the_evidence_of_what_is_kept_stay() -> None:
             fate.hash: [rule.place for rule in fate.kept_by] for fate in found.fates([old, newest, evidence, *family])
         }
         assert told == {
-            old: [], newest: ["<rules>:2"], evidence: ["<rules>:4"], family[0]: ["<rules>:3"],
-            family[1]: ["<rules>:2", "<rules>:3"],
+            old: [], newest: ["<rules>:3"], evidence: ["<rules>:5"], family[0]: ["<rules>:4"],
+            family[1]: ["<rules>:3", "<rules>:4"],
         }  # fmt: skip
         assert collect(lace, found) == 1
         assert decide(lace, NEWEST + FAMILY + EVIDENCE).lines == []
@@ -90,7 +91,7 @@ def test_the_command_shows_first_and_removes_when_told(tmp_path: Path, monkeypat
             for line in command("gc", "a.lace", "--keep", "keep.lace", "--why", new, "--json").stdout.splitlines()
         ]
         assert lines[0] == {"kept": 1, "removed": 1, "applied": False}
-        assert lines[2] == {"asked": new, "here": True, "kept_by": ["keep.lace:2"], "because": ""}
+        assert lines[2] == {"asked": new, "here": True, "kept_by": ["keep.lace:3"], "because": ""}
         assert lines[3]["hash"] == old
     assert "nothing was removed" in command("gc", "a.lace", "--keep", "keep.lace", "--dry-run").stderr
     assert "removed 1 record" in command("gc", "a.lace", "--keep", "keep.lace", "--apply").stderr
