@@ -107,6 +107,12 @@ SCENES: dict[str, list[Scene]] = {
         scene("checkout notes.lace //u//ding out", exits=(0, 1)),
         scene("checkout notes.lace out", exits=(1,)),
     ],
+    "sync": [
+        scene("sync folder --at //u//files --once", exits=(0, 1)),
+        scene("sync folder --once", exits=(0, 1, 2)),
+        scene("sync nowhere --once", exits=(2,)),
+    ],
+    "conflicts": [scene("conflicts folder", exits=(0, 1, 2))],
     "ls": [
         scene("ls notes.lace"),
         scene("ls notes.lace --columns Title,Content-Type"),

@@ -85,6 +85,9 @@ FUNCTIONS: dict[str, Callable[[Lace, Path], object]] = {
     "publish": lambda one, _: lace.publish(one, one, [RECORD]),
     "query": lambda one, _: lace.query(one, RULES),
     "serve": _served,
+    "status": lambda one, _: lace.status(one),
+    "view": lambda one, _: lace.view(one, lace.generate_key().verifier),
+    "why": lambda one, _: lace.why(one, RECORD),
 }
 
 

@@ -27,6 +27,8 @@ CATALOGUE = (
     Verb("Records", "put", "put", "Store a file, a directory or standard input under a coordinate."),
     Verb("Records", "get", "get", "Write the content of a record to standard output or a file."),
     Verb("Records", "checkout", "checkout", "Write records as files into a folder."),
+    Verb("Records", "sync", "sync", "Keep a folder and a lace the same, and both the same as a peer's."),
+    Verb("Records", "conflicts", "conflicts", "List the files of a folder that are in conflict."),
     Verb("Records", "ls", "ls", "List records, by coordinate, oldest first."),
     Verb("Records", "cat", "cat", "Write the stored bytes of records, headers and all."),
     Verb("Records", "facts", "facts", "Print the facts of one record or of all, one per line."),

@@ -65,9 +65,10 @@ from lace.store import MemoryStore, open_store
 from lace.store.base import Entry, RecordStore, StoreStat
 
 if TYPE_CHECKING:
+    from lace.datalog.explain.explanation import Explanation
+    from lace.datalog.meter import Interrupt
     from lace.intake.bundles import ImportReport, RejectedSink
     from lace.porcelain.checkout import CheckedOut
-    from lace.porcelain.explain import Explanation
     from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 
@@ -222,18 +223,33 @@ class Lace(PutVerbs, Closing):
             yield from derive_facts(validate(stored, limits=self.limits, verify_signature=False))
 
     def query(
-        self, rules: str, goal: str | None = None, *, extra: Iterable[Fact] = (), limits: EngineLimits | None = None
+        self,
+        rules: str,
+        goal: str | None = None,
+        *,
+        extra: Iterable[Fact] = (),
+        limits: EngineLimits | None = None,
+        deadline_s: float | None = None,
+        interrupt: Interrupt | None = None,
     ) -> Answer:
         """The facts that rules derive here; see `lace.query`."""
         from lace.porcelain.query import query
 
-        return query(self, rules, goal, extra=extra, limits=limits)
+        return query(self, rules, goal, extra=extra, limits=limits, deadline_s=deadline_s, interrupt=interrupt)
 
-    def explain(self, rules: str, goal: str, *, limits: EngineLimits | None = None) -> Explanation:
+    def explain(
+        self,
+        rules: str,
+        goal: str,
+        *,
+        limits: EngineLimits | None = None,
+        deadline_s: float | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> Explanation:
         """Why a fact holds here, or why it does not; print it, or take `to_json()`."""
         from lace.porcelain.explain import explain
 
-        return explain(self, rules, goal, limits=limits)
+        return explain(self, rules, goal, limits=limits, deadline_s=deadline_s, interrupt=interrupt)
 
     def import_(
         self,
