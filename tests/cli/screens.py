@@ -95,6 +95,7 @@ SCENES: dict[str, list[Scene]] = {
     "put": [
         scene("put notes.lace --group u --app ding --name typed -", typed="hello\n\x04\x04\x04", wraps=True),
         scene("put notes.lace --group u --app folder folder", wraps=True),
+        scene("put notes.lace //u//ding//elsewhere folder/a.txt", wraps=True),
         scene("put notes.lace --group u --app ding --name x missing.txt", exits=(2,)),
     ],
     "get": [
@@ -126,6 +127,11 @@ SCENES: dict[str, list[Scene]] = {
         scene("retract notes.lace //u//ding//missing", exits=(1,)),
     ],
     "undo": [scene("undo notes.lace //u//ding//plain", exits=(0, 1), wraps=True)],
+    "forget": [
+        scene("forget notes.lace P.svyLzSM7ffc91i~XDbkMnuOsdjsw_6GrXpTSckqHlpO.H3", wraps=True),
+        scene("forget notes.lace --list", wraps=True),
+        scene("forget notes.lace", exits=(2,)),
+    ],
     "cat": [scene("cat notes.lace {hostile}", wraps=True)],
     "facts": [scene("facts notes.lace {hostile}", wraps=True)],
     "find": [
@@ -167,7 +173,10 @@ SCENES: dict[str, list[Scene]] = {
         scene("interlace other.lace unix:/nowhere/s.sock", exits=(6,)),
     ],
     "follow": [scene("follow other.lace unix:{socket}", until="fixed point", wraps=True)],
-    "serve": [scene("serve notes.lace unix:{folder}/scene.sock --expose all", until="listening", wraps=True)],
+    "serve": [
+        scene("serve notes.lace unix:{folder}/scene.sock --expose all", until="listening", wraps=True),
+        scene("serve notes.lace unix:{folder}/scene.sock --expose all --check", wraps=True),
+    ],
     "browse": [scene("browse unix:{socket}"), scene("browse unix:{socket} --lace notes.lace")],
     "why": [
         scene("why notes.lace {hostile} --with other.lace --expose all --proof", exits=(0, 1)),

@@ -35,6 +35,7 @@ CATALOGUE = (
     Verb("Records", "find", "find", "Find records by the words of their names, headers and text."),
     Verb("Records", "retract", "retract", "Withdraw coordinates or versions, for everyone who has them."),
     Verb("Records", "undo", "undo", "Take back a retraction."),
+    Verb("Records", "forget", "forget", "Remove records for good: they never come in again."),
     Verb("Records", "rm", "rm", "Remove records and their facts."),
     Verb("Stores", "init", "init", "Create an empty lace."),
     Verb("Stores", "import", "import_", "Store the records of bundles, refusing the bad ones."),

@@ -88,6 +88,8 @@ def _withdrawn(found: JudgedVersion[Entry]) -> Markup | None:
     if found.by is not None:
         said = f"by {writer_of(found.by)}, {utc(found.by.tai)} UTC"
         return tag("span", "withdrawn", class_="badge warn", title=said)
+    if found.state is VersionState.BARRED:
+        return tag("span", "barred", class_="badge warn", title="The policy lets only others write here.")
     if found.state is VersionState.RETRACTS:
         return tag("span", "withdraws", class_="badge warn", title="It withdraws versions and has nothing to read.")
     return None

@@ -154,8 +154,8 @@ def query(
     Without a goal the answer is the one predicate that no other rule reads. A goal with constants, such as
     `Selected('P…')`, costs only what its own answer needs.
 
-    After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, from the thread that evaluates)
-    returns True, the call ends in `EvaluationStopped`, and nothing of it is kept.
+    After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by the thread that evaluates) returns
+    True, the call ends in `EvaluationStopped`, and nothing of it is kept.
 
     >>> facts = [Fact(Predicate("Edge", 2), pair) for pair in (("a", "b"), ("b", "c"))]
     >>> query(facts, "Path(X,Y) :- Edge(X,Y).\\nPath(X,Y) :- Path(X,Z), Edge(Z,Y).", "Path('a',Y)").rows()

@@ -145,6 +145,8 @@ def state_words(row: Row, told: Callable[[Entry], str]) -> str:
         return f"withdrawn by {told(row.withdrawn_by)}"
     if row.state is None or row.state in ("stands", "ahead"):
         return ""
+    if row.state == "barred":
+        return "does not count: others may write here"
     return "withdraws other versions"
 
 

@@ -34,6 +34,7 @@ from lace.cli.options.side import Side, opened_side, side_argument, watching_pol
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.interrupts import done_or_stopped, first_of, leave_at_once, over_or_stopped
 from lace.cli.output.logbook import Logbook
+from lace.cli.output.output import say, visible
 from lace.limits import HORIZON_S
 from lace.values import dataclass
 
@@ -136,6 +137,9 @@ class Serving:
 @click.option("--log", "log_format", type=click.Choice(["text", "json"]), default="text", help="How to log.")
 @click.option("--events", "every_event", is_flag=True, help="Log everything that happens on a link.")
 @trace_option
+@click.option(
+    "--check", "is_check", is_flag=True, help="Only check: settings, key, certificate, lace and rules; serve nothing."
+)
 def command(
     path: Path | str | None,
     master: str | None,
@@ -150,6 +154,7 @@ def command(
     every_event: bool,
     trace: Path | None,
     watch: Path | None,
+    is_check: bool,
     **links: Any,
 ) -> ExitCode:
     """Accept peers and exchange with each of them until stopped.
@@ -173,6 +178,8 @@ def command(
         log = Logbook(as_json=log_format == "json", every_event=every_event)
         serving = Serving(path, addresses, rules, LinkChoices(**links), (), None, metrics_port, log)
     _require_sense(serving)
+    if is_check:
+        return _check(serving, master)
     from lace.workers.allocator import give_back
     from lace.workers.collector import collecting_briefly
 
@@ -180,6 +187,30 @@ def command(
     with collecting_briefly():
         asyncio.run(_serve(serving, trace, watch, master))
     return ExitCode.OK
+
+
+def _check(serving: Serving, master: str | None) -> ExitCode:
+    """Do everything that comes before the first address is bound, and tell what would be served."""
+    from lace.cli.commands.policy import findings
+    from lace.transports.tls import server_context
+
+    options, here = serving.choices.transport()
+    if options.server_tls is not None:
+        server_context(options.server_tls)
+    found: list[str] = []
+    by = "its options"
+    with opened_side(serving.store, master) as side:
+        terms = _terms(serving, serving.rules, side.lace)
+        for peer in serving.kept:
+            _peer_terms(serving, peer, side, terms)
+        if side.lace is not None and side.lace.policy() is not None:
+            found = list(findings(side.lace, Path(serving.store)))
+            by = "the policy of the lace" if serving.rules.follows_policy else by
+    for one in found:
+        say(visible(one), err=True)
+    where = ", ".join(map(str, serving.listen)) or "no address"
+    say(f"{serving.store}: would serve at {where}, by {by}{f', as {here}' if here else ''}")
+    return ExitCode.BAD if found else ExitCode.OK
 
 
 def _terms(serving: Serving, rules: RuleChoices, lace: Lace | None, *, is_told: bool = True) -> Terms:

@@ -26,6 +26,8 @@ from lace.interlace.result import InterlaceResult
 from lace.interlace.setup.terms import MachineConfig, Rules, Terms
 from lace.limits import HORIZON_S, SECOND_NS
 from lace.notation.identifiers import Verifier
+from lace.people.receiving import Receiving
+from lace.records.tip import TipPolicy
 from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.host import HostBounds
@@ -122,6 +124,7 @@ class Node:
             quotas=lambda: self._quotas,
             is_here=transport.is_here,
             horizon=horizon_after(clock.tai, horizon_s) if horizon_s is not None else None,
+            receiving=None if make_host else Receiving(store, lambda: TipPolicy.at(clock.tai(), horizon_s)),
         )
         self._spreading = Spreading(self._pools.evaluators, self._spawn)
         self._rules: Rules | None = None  # of all links that have no terms of their own, once they were changed
