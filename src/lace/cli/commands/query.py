@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,7 +134,7 @@ def _query_on_spark(
         answer = query_facts(spark, facts, text, goal, name=name, limits=limits)
     else:
         answer = query_archive(spark, [Path(path)], text, goal, name=name, limits=limits)
-    _print_rows(answer.names, [(row, []) for row in answer.rows()], [], as_json)
+    _print_rows(answer.names, ((row, []) for row in answer.rows()), [], as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +167,18 @@ def _write_arrow(table: pa.Table, file: str) -> None:
 
 
 def _print(answer: Answer, columns: list[str], as_json: bool) -> None:
-    rows = answer.rows()
-    fields = answer.fields((row[0] for row in rows if row), columns) if columns else {}
-    cells = [(row, [fields.get((row[0], column), ()) for column in columns] if row else []) for row in rows]
-    _print_rows(answer.names, cells, columns, as_json)
+    _print_rows(answer.names, _cells(answer, columns), columns, as_json)
 
 
-Cells = list[tuple[tuple[str, ...], list[tuple[str, ...]]]]
+def _cells(answer: Answer, columns: list[str]) -> Iterator[Cells]:
+    """The rows of an answer with the fields that were asked for, page by page."""
+    for page in answer.pages():
+        fields = answer.fields((row[0] for row in page if row), columns) if columns else {}
+        for row in page:
+            yield row, [fields.get((row[0], column), ()) for column in columns] if row else []
+
+
+Cells = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def _shown(values: tuple[str, ...]) -> object:
@@ -180,14 +186,14 @@ def _shown(values: tuple[str, ...]) -> object:
     return list(values) if len(values) > 1 else (values[0] if values else None)
 
 
-def _print_rows(names: tuple[str, ...], cells: Cells, columns: list[str], as_json: bool) -> None:
+def _print_rows(names: tuple[str, ...], cells: Iterable[Cells], columns: list[str], as_json: bool) -> None:
     if as_json:
         print_json_lines(
             {**dict(zip(names, row, strict=True)), **dict(zip(columns, map(_shown, values), strict=False))}
             for row, values in cells
         )
     elif not names:
-        say("true" if cells else "false")
+        say("true" if any(True for _ in cells) else "false")
     else:
         table = ([shown_hash(row[0]), *row[1:], *map(", ".join, values)] for row, values in cells)
         print_table([*names, *columns], table)
