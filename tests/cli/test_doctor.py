@@ -15,7 +15,7 @@ import lace as api
 from lace.cli.app import app
 from lace.cli.output.failure import ExitCode
 from lace.limits import RecordLimits
-from lace.porcelain.doctor import Level, examine_certificate
+from lace.porcelain.doctor import Urgency, examine_certificate
 from lace.records.manifest import manifest_pieces
 from lace.runtime.clock import SystemClock
 from lace.store.columns.tables import schema
@@ -94,7 +94,7 @@ def test_a_certificate_is_told_before_it_ends(stage: Path) -> None:
     assert found("--cert", "long.pem")["certificate"]["level"] == "ok"
     assert "`lace cert --renew`" in found("--cert", "short.pem", exits=ExitCode.BAD)["certificate"]["try"]
     later = (now + timedelta(days=40)).timestamp()
-    assert examine_certificate(Path("short.pem"), certificate_end(Path("short.pem")), later).level is Level.MEND
+    assert examine_certificate(Path("short.pem"), certificate_end(Path("short.pem")), later).level is Urgency.MEND
 
 
 @pytest.mark.parametrize("version", range(1, len(schema.MIGRATIONS)))

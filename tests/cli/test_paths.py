@@ -48,12 +48,8 @@ def test_every_command_over_a_lace_is_among_them() -> None:
         "put", "get", "checkout", "ls", "cat", "facts", "find", "retract", "undo", "forget", "rm", "init", "import",
         "export", "stat", "quota",
         "backup", "restore", "compact", "repair", "verify", "index", "inspect", "key", "interlace", "follow", "serve",
-<<<<<<< HEAD
         "browse", "why", "store", "view", "remote", "status", "peers", "reload", "name", "doctor", "upgrade", "policy",
-=======
-        "browse", "why", "store", "view", "remote", "status", "peers", "reload", "name", "policy",
         "invite", "join", "member", "device", "admin",
->>>>>>> main
     }  # fmt: skip
     assert named == over_a_lace
     assert sum(words == ("backup",) for words, _ in TAKERS) == 2  # its target, too

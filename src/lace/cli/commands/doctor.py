@@ -14,7 +14,7 @@ from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import json_option, print_json, say_hanging
 
 if TYPE_CHECKING:
-    from lace.porcelain.doctor import Finding
+    from lace.porcelain.doctor import CheckUp
 
 MARKS = {"ok": ("✓", "green"), "note": ("·", "yellow"), "mend": ("✗", "red")}
 
@@ -45,7 +45,7 @@ def command(path: Path, certificates: tuple[Path, ...], as_json: bool) -> ExitCo
     return ExitCode.BAD if any(one.level == "mend" for one in found) else ExitCode.OK
 
 
-def _findings(path: Path, certificates: Iterable[Path]) -> Iterator[Finding]:
+def _findings(path: Path, certificates: Iterable[Path]) -> Iterator[CheckUp]:
     from lace.porcelain.doctor import checked_safely, examine, examine_certificate, examine_machine, seconds_now
     from lace.runtime.clock import SystemClock
     from lace.transports.certificate import certificate_end
@@ -59,7 +59,7 @@ def _findings(path: Path, certificates: Iterable[Path]) -> Iterator[Finding]:
     yield from examine_machine()
 
 
-def _print(one: Finding) -> None:
+def _print(one: CheckUp) -> None:
     mark, colour = MARKS[one.level]
     say_hanging(f"{mark} {one.check}: {one.said}", mark, fg=colour)
     if one.advice:
