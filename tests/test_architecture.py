@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lace"
 GROUND = {"notation", "limits", "thresholds", "errors", "values"}  # these may see each other
 LAYERS = [
     {"cli"},
-    {"inspector", "spark", "folder"},
+    {"inspector", "spark", "folder", "testing"},
     {"porcelain"},
     {"runtime"},
     {"transports"},
@@ -52,6 +52,7 @@ LIBRARY_HOMES = {
     "click": {"cli"},
     "rich": {"cli"},
     "segno": {"cli"},
+    "pytest": {"testing"},
 }
 
 
