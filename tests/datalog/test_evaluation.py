@@ -160,8 +160,7 @@ FORBIDDEN = {
 }  # fmt: skip
 
 
-# What Python callers meet, outside the rules: values that become texts, a deadline, a lock. It only ends or delays
-# a run.
+# What Python callers meet, outside the rules: values that become texts, a deadline, a lock. It ends or delays a run.
 DOOR = {"datetime", "threading", "time", "uuid"}
 
 
