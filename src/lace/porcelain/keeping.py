@@ -1,4 +1,4 @@
-"""Retention by rules: what `Keep(P)` derives stays in a lace, the rest may go. Archives decide by the same rules.
+"""Retention by rules: what `Keep(P)` derives stays in a lace, the rest may go. Archives have rules of the same form.
 
 Rule: nothing is removed that a rule keeps, or that belongs to it: the parts of kept content, and the retractions that
 withdraw a kept version, which would stand again without them. Rules that keep nothing are refused: that is more often a
@@ -38,7 +38,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class KeepRule:
+class KeepingRule:
     """One rule that derives Keep, where it stands, and how many records it keeps."""
 
     text: str
@@ -47,12 +47,12 @@ class KeepRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class RecordFate:
     """What becomes of one record, and by which rules."""
 
     hash: str
     here: bool
-    kept_by: tuple[KeepRule, ...]
+    kept_by: tuple[KeepingRule, ...]
     because: str = ""  # why it is kept where no rule does that
 
 
@@ -64,10 +64,10 @@ class KeepProgram(NamedTuple):
     rules: Sequence[Rule]
     limits: EngineLimits
 
-    def told(self, name: str, count: Callable[[int], int]) -> tuple[KeepRule, ...]:
+    def told(self, name: str, count: Callable[[int], int]) -> tuple[KeepingRule, ...]:
         """The rules that derive Keep, with how many records each keeps by its number."""
         return tuple(
-            KeepRule(format_rule(rule), f"{name}:{rule.place.line}", count(at)) for at, rule in enumerate(self.rules)
+            KeepingRule(format_rule(rule), f"{name}:{rule.place.line}", count(at)) for at, rule in enumerate(self.rules)
         )
 
 
@@ -111,7 +111,7 @@ class LaceDecision:
     """What would go from a lace and what stays, and why."""
 
     kept: int
-    rules: tuple[KeepRule, ...]
+    rules: tuple[KeepingRule, ...]
     by_rule: Sequence[frozenset[str]]
     belongs: dict[str, str]  # kept, though no rule says so: why
     lines: Sequence[Line]  # what would go, the oldest first
@@ -136,14 +136,14 @@ class LaceDecision:
         """Every record that would go, the oldest first."""
         return iter(self.lines)
 
-    def fates(self, hashes: Sequence[str]) -> list[Fate]:
+    def fates(self, hashes: Sequence[str]) -> list[RecordFate]:
         """What becomes of some records."""
         going = {record for record, _, _ in self.lines}
         found = []
         for record in map(str, hashes):
             rules = tuple(rule for rule, kept in zip(self.rules, self.by_rule, strict=True) if record in kept)
             because = self.belongs.get(record, "")
-            found.append(Fate(record, bool(rules or because) or record in going, rules, because))
+            found.append(RecordFate(record, bool(rules or because) or record in going, rules, because))
         return found
 
 

@@ -1,4 +1,4 @@
-"""What `lace gc` and `lace archive gc` say: what rules keep, what would go and why, which files nobody needs."""
+"""What `lace archive gc` says: what rules keep, what would go and why, which files of old versions nobody needs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from lace.cli.output.output import print_fields, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from lace.porcelain.keeping import Fate, LaceDecision
     from lace.spark.archive.archive import Archive
-    from lace.spark.archive.retention import Decision
+    from lace.spark.archive.retention import Decision, Fate
 
 
 def retain(archive: Archive, keep: Path, apply: bool, show_all: bool, asked: Sequence[str], as_json: bool) -> None:
@@ -19,35 +18,25 @@ def retain(archive: Archive, keep: Path, apply: bool, show_all: bool, asked: Seq
     from lace.spark.archive.retention import decide
 
     found = decide(archive, keep.read_text(encoding="utf-8"), name=str(keep))
-    show_decision(found, keep, apply, show_all, asked, as_json)
-    if apply and found.removed_rows:
-        archive.remove(found.removed, "gc")
-
-
-def show_decision(
-    found: Decision | LaceDecision, keep: Path, apply: bool, show_all: bool, asked: Sequence[str], as_json: bool
-) -> None:
-    """What a rule file keeps, what would go, and what becomes of some records."""
     why = f"no rule of {keep} derives Keep for it"
     (_print_objects if as_json else _print_page)(found, found.fates(asked), why, apply, show_all)
-    if found.removed_rows and not apply:
+    if apply and found.removed_rows:
+        archive.remove(found.removed, "gc")
+    elif found.removed_rows:
         say("nothing was removed: --apply does it", err=True)
 
 
-def _print_objects(
-    found: Decision | LaceDecision, fates: Sequence[Fate], why: str, apply: bool, show_all: bool
-) -> None:
+def _print_objects(found: Decision, fates: Sequence[Fate], why: str, apply: bool, show_all: bool) -> None:
     print_json({"kept": found.kept, "removed": found.removed_rows, "applied": apply})
     for rule in found.rules:
         print_json({"rule": rule.text, "place": rule.place, "keeps": rule.keeps})
     for fate in fates:
-        print_json({"asked": fate.hash, "here": fate.here, "kept_by": [rule.place for rule in fate.kept_by],
-                    "because": fate.because})  # fmt: skip
+        print_json({"asked": fate.hash, "here": fate.here, "kept_by": [rule.place for rule in fate.kept_by]})
     for record, place, when in found.going() if show_all else found.first:
         print_json({"hash": record, "coordinate": place, "ts": when, "because": why})
 
 
-def _print_page(found: Decision | LaceDecision, fates: Sequence[Fate], why: str, apply: bool, show_all: bool) -> None:
+def _print_page(found: Decision, fates: Sequence[Fate], why: str, apply: bool, show_all: bool) -> None:
     print_fields([("kept", f"{found.kept:,}"), ("to remove", f"{found.removed_rows:,}"), ("because", why)])
     say("")
     kept = [(f"{rule.keeps:,}", rule.place, rule.text) for rule in found.rules]
@@ -64,9 +53,7 @@ def _print_page(found: Decision | LaceDecision, fates: Sequence[Fate], why: str,
 
 def _told(fate: Fate, why: str) -> str:
     if not fate.here:
-        return "it is not here"
-    if fate.because and not fate.kept_by:
-        return f"stays: {fate.because}"
+        return "it is not in this archive"
     return f"stays: {', '.join(rule.place for rule in fate.kept_by)}" if fate.kept_by else f"goes: {why}"
 
 
