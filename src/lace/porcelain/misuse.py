@@ -12,7 +12,7 @@ from lace.errors import InvalidInput, InvalidText
 from lace.notation.fact import Fact
 from lace.notation.tai import TAI
 
-Moment = str | datetime
+When = str | datetime
 """A time: a TAI text such as `1640995200:000000000`, or a datetime with a time zone."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ def target_of(value: object) -> str:
     return text_of(value, "a record's name", "//group//app//name") if not isinstance(value, str) else value
 
 
-def time_of(moment: Moment) -> TAI:
+def time_of(moment: When) -> TAI:
     """The instant that a text or a datetime names.
 
     >>> time_of(datetime(2022, 1, 1, tzinfo=UTC)) == TAI.of_unix_ns(1640995200 * 10**9)

@@ -26,7 +26,7 @@ from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.porcelain.content import Content, CountedContent, Cut, Heading, Progress, Sign, opened_content, write_content
-from lace.porcelain.misuse import Moment, text_of, time_of
+from lace.porcelain.misuse import When, text_of, time_of
 from lace.records.fileform import Attributes, FileKind, leads_inside, name_of, read_attributes
 from lace.records.keys import Signer, SigningKey, seal, verify
 from lace.records.link import link_header
@@ -55,7 +55,7 @@ class PutVerbs(ABC):
         group: str,
         app: str,
         name: str,
-        tai: Moment | None = None,
+        tai: When | None = None,
         headers: Headers = (),
         links: Links = (),
         sign: Signer | str | None = None,
@@ -81,7 +81,7 @@ class PutVerbs(ABC):
         group: str,
         app: str,
         name: str = "",
-        tai: Moment | None = None,
+        tai: When | None = None,
         headers: Headers = (),
         links: Links = (),
         sign: Signer | str | None = None,
@@ -183,7 +183,7 @@ class PutBatch(PutVerbs):
         finally:
             self._is_over = True
 
-    def _heading(self, group: str, app: str, name: str, tai: Moment | None, headers: Headers, links: Links) -> Heading:
+    def _heading(self, group: str, app: str, name: str, tai: When | None, headers: Headers, links: Links) -> Heading:
         """The heading of a Plex; the time is now unless given."""
         pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
         for header, value in pairs:

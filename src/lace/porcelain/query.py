@@ -179,8 +179,9 @@ def query(
     if isinstance(asked, HasStore):
         base = base_of(asked, limits)
     else:
-        are_facts = isinstance(asked, list | tuple) and not any(hasattr(one, "iterate") for one in asked)
-        base = Base(list(facts_of(asked)) if are_facts else asked, limits)
+        if isinstance(asked, list | tuple) and not any(hasattr(one, "iterate") for one in asked):
+            asked = list(facts_of(asked))
+        base = Base(asked, limits)
     return _over_base(base, program, goal, extra, limits, stop)
 
 
