@@ -299,3 +299,15 @@ def test_versions_of_plain_puts_replace_each_other(opened: Opened) -> None:
     one.lace.put(b"4", group="club", app="files", name="a")
     assert one.rounds().done == {Do.WRITE: 1}
     assert files_of(root_of(one)) == {"a": b"4"}
+
+
+@pytest.mark.clause("082-BASE-04")
+def test_a_version_is_dated_after_what_it_takes_the_place_of_even_if_the_clock_is_behind(opened: Opened) -> None:
+    one = opened()
+    ahead = lace.TAI.of_unix_ns(time.time_ns() + 3600 * 10**9)
+    one.lace.put(b"ahead", group="club", app="files", name="a", tai=ahead)
+    one.rounds()
+    put(one, {"a": b"mine"})
+    one.rounds()
+    assert one.lace.get("//club//files//a") == b"mine"
+    assert files_of(root_of(one)) == {"a": b"mine"}
