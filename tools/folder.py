@@ -2,14 +2,15 @@
 
     python tools/folder.py [--trees 1000000] [--worlds 100000] [--kills 200] [--seed N]
 
-Trees are pairs of folders against the planner (tests/folder/test_planner.py); worlds have the whole engine over simulated
-file systems (tests/folder/simulated.py); kills end `lace sync` on either side of a real hub at random moments, with random
-edits in both folders. Exit code 1 at the first finding, with its seed.
+Trees are pairs of folders against the planner (tests/folder/test_planner.py); worlds have the whole engine over
+simulated file systems (tests/folder/simulated.py); kills end `lace sync` on either side of a real hub at random
+moments, with random edits in both folders. Exit code 1 at the first finding, with its seed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import random
 import signal
 import subprocess
@@ -49,13 +50,24 @@ def files_of(root: Path) -> dict[str, bytes]:
     }
 
 
+def looks_of(root: Path) -> list[tuple[str, int, int]]:
+    """How the folder and what it knows of itself look."""
+    found = []
+    for path in sorted(root.rglob("*")):
+        with contextlib.suppress(FileNotFoundError):
+            there = path.stat()
+            if path.name not in ("lock", "clock"):
+                found.append((str(path), there.st_size, there.st_mtime_ns))
+    return found
+
+
 def held(lace_path: Path) -> set[bytes]:
     """Every content that a lace can give back."""
     import lace
 
     with lace.open(lace_path, read_only=True) as notes:
         found = set()
-        for row in notes.list():
+        for row in notes.list(withdrawn=True):
             try:
                 found.add(notes.get(row.hash))
             except lace.LaceError:
@@ -79,8 +91,11 @@ def kill(kills: int, seed: int) -> int:
             seen: set[bytes] = set()
             edit(root, draw, seen)
             before = set(files_of(root).values())
+            looked = looks_of(root)
             process = subprocess.Popen(words[root], stderr=subprocess.DEVNULL)
-            time.sleep(0.05 + draw.random() * 0.6)
+            while process.poll() is None and looks_of(root) == looked:  # until it has changed something
+                time.sleep(0.001)
+            time.sleep(draw.random() * 0.05)
             at_work += process.poll() is None
             process.send_signal(signal.SIGKILL)
             process.wait()

@@ -139,6 +139,9 @@ class RealDisk(Closing):
         for entry in listed:
             path = (*above, entry.name)
             if is_ours(path):
+                if path[0] != OWN:
+                    with suppress(OSError):
+                        os.unlink(entry.path)  # a process that was killed left it; only one works here at a time
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
             if ignored(path, is_folder):
@@ -206,7 +209,9 @@ class RealDisk(Closing):
         """Put a file at a path that looks as expected; how it looks then."""
         parent = self._parent(path, make=True)
         beside = _PART + b"%d" % os.getpid() + _PART_END
-        descriptor = os.open(beside, CREATE & ~os.O_EXCL | os.O_TRUNC, 0o777 if executable else 0o666, dir_fd=parent)
+        with suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=parent)  # what a process that was killed left, perhaps under a second name
+        descriptor = os.open(beside, CREATE, 0o777 if executable else 0o666, dir_fd=parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 for piece in content:
