@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from lace.porcelain.explain import explain
     from lace.porcelain.export import Writable
     from lace.porcelain.following import FollowedLink, LinkState
+    from lace.porcelain.forgetting import Forgotten
     from lace.porcelain.lace import Lace, generate_key, open_lace
     from lace.porcelain.listing import Row
     from lace.porcelain.network import connect, relay, serve
@@ -99,7 +100,7 @@ if TYPE_CHECKING:
     from lace.porcelain.ruleviews import RuleChanges, RuleSnapshot, RuleView, follow_rules
     from lace.porcelain.status import Missing, RemoteStatus
     from lace.porcelain.tips import Tip
-    from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
+    from lace.porcelain.upkeep import Compacted, Restored, backup, compact, repair, restore
     from lace.porcelain.verify import Damage
     from lace.porcelain.visibility import NotExposed
     from lace.porcelain.why import Gate, Walk
@@ -175,6 +176,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Finding",
     "FixedPoint",
     "FollowedLink",
+    "Forgotten",
     "Gate",
     "HeldBack",
     "HoldingBack",
@@ -244,6 +246,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "RemoteStatus",
     "RepairReport",
     "Requested",
+    "Restored",
     "Row",
     "RuleChanges",
     "RuleId",
@@ -339,6 +342,7 @@ _HOMES = {
     "lace.porcelain.content": "ByteReader Content",
     "lace.porcelain.diagnosis": "Finding LaceStatus PlanShown PeerView check plan status view why",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector Select Expose",
+    "lace.porcelain.forgetting": "Forgotten",
     "lace.porcelain.explain": "explain",
     "lace.porcelain.export": "Writable",
     "lace.porcelain.following": "FollowedLink LinkState",
@@ -354,7 +358,7 @@ _HOMES = {
     "lace.porcelain.ruleviews": "RuleChanges RuleSnapshot RuleView follow_rules",
     "lace.porcelain.status": "Missing RemoteStatus",
     "lace.porcelain.tips": "Tip",
-    "lace.porcelain.upkeep": "Compacted backup compact repair restore",
+    "lace.porcelain.upkeep": "Compacted Restored backup compact repair restore",
     "lace.porcelain.verify": "Damage",
     "lace.porcelain.visibility": "NotExposed",
     "lace.porcelain.why": "Gate Walk",

@@ -31,6 +31,7 @@ from lace.records.fileform import Attributes, FileKind, leads_inside, name_of, r
 from lace.records.keys import Signer, SigningKey, seal, verify
 from lace.records.link import link_header
 from lace.records.model import Header, Plex, Record, Seal, ValidRecord
+from lace.records.write import encode_record
 from lace.runtime.clock import Clock
 from lace.runtime.identity.keyring import KeyRing
 from lace.values import dataclass
@@ -108,10 +109,15 @@ class PutVerbs(ABC):
 
             return put_tree(folder, name, batch._queue, add)
 
+    def put_plex(self, plex: Plex, *, sign: Signer | str | None = None) -> RecordHash:
+        """Store a Plex that was made here, signed by `sign`."""
+        with self._putting() as batch:
+            return batch._queue.add(batch._signer(sign)(plex))
+
     def put_record(self, record: Record) -> RecordHash:
         """Store a record that was built elsewhere."""
         with self._putting() as batch:
-            return batch._queue.add(record)
+            return batch._queue.add_stored(encode_record(record))
 
     def put_stored(self, stored: bytes) -> RecordHash:
         """Validate the bytes of one record and store them."""

@@ -81,6 +81,11 @@ class Answer:
         """The facts as texts, sorted."""
         return self.result.rows(self.predicate)
 
+    def pages(self, page_rows: int = ENGINE_THRESHOLDS.page_rows) -> Iterator[list[tuple[str, ...]]]:
+        """The same in parts: a million facts are never a million tuples at once."""
+        for start in range(0, len(self), page_rows):
+            yield self.result.rows_between(self.predicate, start, start + page_rows)
+
     def json_lines(self, shown: Callable[[str], str] = str) -> Iterator[str]:
         """The facts as JSON objects, one per line, sorted, in pages of some thousand; `shown` may respell values."""
         return self.result.json_lines(self.predicate, self.names, shown)
@@ -154,7 +159,7 @@ def query(
     Without a goal the answer is the one predicate that no other rule reads. A goal with constants, such as
     `Selected('P…')`, costs only what its own answer needs.
 
-    After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, from the thread that evaluates) returns
+    After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by the thread that evaluates) returns
     True, the call ends in `EvaluationStopped`, and nothing of it is kept.
 
     >>> facts = [Fact(Predicate("Edge", 2), pair) for pair in (("a", "b"), ("b", "c"))]

@@ -21,12 +21,14 @@ from lace.limits import GIB, MIB, SECOND_NS, RecordLimits
 from lace.notation import tai
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash
+from lace.people.receiving import Receiving
 from lace.records.validate import reread
 from lace.runtime.host.refusedbefore import RefusedBefore, RefusedRecord
 from lace.store import ledger
 from lace.store.base import RecordStore, StoreStat
 from lace.store.columns.segments.encode import EncodedBatch, encode_batch
 from lace.store.columns.segments.segment import NO_TEXT
+from lace.store.forgotten import WHY, forgotten_among
 from lace.store.ledger import Brought, Usage
 from lace.values import dataclass
 
@@ -126,6 +128,7 @@ class GateRules:
     peer: str = ""  # the key or the network prefix
     horizon: Callable[[], str] | None = None  # records dated later are refused; None takes them all
     limits: RecordLimits = _WIDEST  # what a record may measure here
+    receiving: Receiving | None = None  # the receive rules of the lace's policy
 
     def accounts(self) -> dict[str, Allowance]:
         """The accounts of this peer, by name, that are limited."""
@@ -153,6 +156,10 @@ class NotKept:
 
     reason: Reason
     why: str
+    is_lasting: bool = True  # nothing but another limit here would change it
+
+
+_FORGOTTEN = NotKept(Reason.POLICY, WHY, is_lasting=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +243,8 @@ class QuotaGate:
         self._held_back = {}
         if refused:
             records = [record for record in records if record not in refused]
+        if gone := forgotten_among(self._store, records):
+            records = self._but(records, lambda record: Reason.POLICY if record in gone else "")
         if len(self._before):
             records = self._but(records, self._before.verdict)
         if self._rules.limits.max_data_bytes < _WIDEST.max_data_bytes and has_fields:
@@ -306,9 +315,10 @@ class QuotaGate:
         for one in refused.values():
             self._say(one.reason, f"a record is refused; {one.why}")
         left_out = bad | refused
+        lasting = {name: one for name, one in left_out.items() if one.is_lasting}
         if left_out or len(self._before):
             rows = dict.fromkeys(bad, RefusedRecord("")) | (_rows(judged.batch) if refused else {})
-            self._remember({name: rows[name]._replace(reason=one.reason) for name, one in left_out.items()}, stored)
+            self._remember({name: rows[name]._replace(reason=one.reason) for name, one in lasting.items()}, stored)
         reasons = {name: one.reason for name, one in left_out.items()}
         return Committed(stored, {name: one.why for name, one in left_out.items()}, reasons)
 
@@ -329,18 +339,18 @@ class QuotaGate:
         return {name: NotKept(Reason.FULL, full) for name in judged.stored}
 
     def _commit(self, judged: JudgedBatch) -> dict[str, NotKept]:
-        if self._rules.counts:
-            with self._store.together():
+        with self._store.together():  # so that nobody forgets a record of it meanwhile
+            if self._rules.counts:
                 return self._commit_counted(judged)
-        refused = self._too_late(judged.batch)
-        _but_refused(judged, refused).commit(self._store)
-        return refused
+            refused = self._unwanted(judged)
+            _but_refused(judged, refused).commit(self._store)
+            return refused
 
     def _commit_counted(self, judged: JudgedBatch) -> dict[str, NotKept]:
         records = brought(judged.batch)
         present = self._store.present(judged.stored)
         reckoning = _Reckoning(self._store, self._rules)
-        refused = self._too_late(judged.batch)
+        refused = self._unwanted(judged)
         for name, record in zip(judged.stored, records, strict=True):
             if name not in present and name not in refused and (why := reckoning.refusal(record)) is not None:
                 refused[name] = why
@@ -352,6 +362,11 @@ class QuotaGate:
         if run and (accounts or kinds):
             ledger.charge(self._store, run, compress(records, new), accounts, kinds)
         return refused
+
+    def _unwanted(self, judged: JudgedBatch) -> dict[str, NotKept]:
+        """Records that are not kept whatever room there is."""
+        forgotten = dict.fromkeys(forgotten_among(self._store, judged.stored), _FORGOTTEN)
+        return self._too_late(judged.batch) | self._not_received(judged.batch) | forgotten
 
     def _too_late(self, batch: EncodedBatch) -> dict[str, NotKept]:
         """Records that are dated beyond the horizon."""
@@ -366,6 +381,13 @@ class QuotaGate:
             for name, row in _rows(batch).items()
             if row.tai > latest
         }
+
+    def _not_received(self, batch: EncodedBatch) -> dict[str, NotKept]:
+        """Records that the lace's policy does not take."""
+        if self._rules.receiving is None:
+            return {}
+        refused = self._rules.receiving.refused(batch.bodies)
+        return {name: NotKept(Reason.POLICY, why, is_lasting=False) for name, why in refused.items()}
 
     def _remember(self, refused: Mapping[str, RefusedRecord], stored: Sequence[str]) -> None:
         """So that they are not asked for again while nothing has changed."""
