@@ -126,6 +126,12 @@ SCENES: dict[str, list[Scene]] = {
         scene("ls notes.lace //nowhere"),
         scene("ls empty.lace"),
     ],
+    "log": [scene("log notes.lace //u//ding//plain"), scene("log notes.lace //u//ding//missing", exits=(1,))],
+    "diff": [
+        scene("diff notes.lace //u//ding//plain //u//ding//large", wraps=True),
+        scene("diff notes.lace //u//ding//plain", exits=(0, 1), wraps=True),
+    ],
+    "revert": [scene("revert notes.lace //u//ding//plain --as-of 2100-01-01", exits=(0, 1), wraps=True)],
     "retract": [
         scene("retract notes.lace //u//ding//plain", wraps=True),
         scene("retract notes.lace //u//ding//missing", exits=(1,)),
@@ -205,6 +211,8 @@ SCENES: dict[str, list[Scene]] = {
         scene("name list notes.lace --full", wraps=True),
         scene("name rm notes.lace ana", exits=(7,)),
     ],
+    "doctor": [scene("doctor notes.lace", exits=(0, 1)), scene("doctor nothing.lace", exits=(3,))],
+    "upgrade": [scene("upgrade notes.lace --check"), scene("upgrade nothing.lace", exits=(3,))],
     "remote": [
         scene("remote add notes.lace server unix:{socket} --key me"),
         scene("remote list notes.lace"),

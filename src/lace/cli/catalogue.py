@@ -33,6 +33,9 @@ CATALOGUE = (
     Verb("Records", "cat", "cat", "Write the stored bytes of records, headers and all."),
     Verb("Records", "facts", "facts", "Print the facts of one record or of all, one per line."),
     Verb("Records", "find", "find", "Find records by the words of their names, headers and text."),
+    Verb("Records", "log", "log", "Show the versions of a coordinate, and what each counts for."),
+    Verb("Records", "diff", "diff", "Show what changed between two versions."),
+    Verb("Records", "revert", "revert", "Make an earlier version the tip again."),
     Verb("Records", "retract", "retract", "Withdraw coordinates or versions, for everyone who has them."),
     Verb("Records", "undo", "undo", "Take back a retraction."),
     Verb("Records", "forget", "forget", "Remove records for good: they never come in again."),
@@ -47,6 +50,8 @@ CATALOGUE = (
     Verb("Stores", "compact", "compact", "Rewrite a lace without what was removed from it."),
     Verb("Stores", "repair", "repair", "Salvage everything readable from a damaged lace."),
     Verb("Stores", "verify", "verify", "Re-hash every record, re-verify every signature."),
+    Verb("Stores", "doctor", "doctor", "Look for what may go wrong with a lace and the machine under it."),
+    Verb("Stores", "upgrade", "upgrade", "Bring the file of a lace up to date."),
     Verb("Stores", "index", "index", "Make a lace searchable by words."),
     Verb(
         "Stores",

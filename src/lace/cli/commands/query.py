@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.cores import read_ahead, use_two_cores
-from lace.cli.options.arguments import lace_path, opened_for_rules
+from lace.cli.options.arguments import as_of_option, lace_path, opened, opened_for_rules
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.cli.options.spark import spark_options, spark_settings
 from lace.cli.output.interrupts import leave_when_interrupted
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     "--arrow", "arrow_file", metavar="FILE", help="Write an Arrow stream to a file, or to standard output (-)."
 )
 @click.option("--parquet", "parquet_file", metavar="FILE", help="Write a Parquet file.")
+@as_of_option
 @limit_option
 @json_option
 def command(
@@ -59,6 +60,7 @@ def command(
     master: str | None,
     arrow_file: str | None,
     parquet_file: str | None,
+    as_of: str | None,
     limit_words: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -67,6 +69,8 @@ def command(
     RULES is a rule file, or the rules themselves. Without --goal, shows the facts of the head that no other rule reads.
     """
     over_facts = facts_file is not None
+    if as_of is not None and (over_facts or engine == "spark"):
+        raise click.UsageError("--as-of needs a lace and the embedded engine")
     if len(arguments) != (1 if over_facts else 2):
         raise click.UsageError("give --facts FILE and RULES" if over_facts else "give PATH and RULES")
     form = Form(as_json, arrow_file, parquet_file)
@@ -91,6 +95,10 @@ def command(
         use_two_cores()
         facts = list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
         _give(query(facts, text, goal, name=name, limits=limits), form, chosen)
+        return
+    if as_of is not None:
+        with opened(lace_path(arguments[0])) as whole:
+            _give(whole.at(as_of).query(text, goal, limits=limits), form, chosen)
         return
     with opened_for_rules(lace_path(arguments[0])) as lace, read_ahead(lace.store.snapshot):
         from lace.porcelain.query import query
