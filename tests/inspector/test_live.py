@@ -121,7 +121,8 @@ def test_an_archive_with_a_log_shows_what_is_live(tmp_path: Path) -> None:
     from pyarrow import parquet
 
     from lace.spark.archive.filesystem import open_files
-    from lace.spark.archive.log import Commit, DataFile, Log, State
+    from lace.spark.archive.log import Log
+    from lace.spark.archive.versions import Commit, DataFile, State
 
     root = tmp_path / "kept"
     root.mkdir()

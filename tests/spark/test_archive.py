@@ -33,9 +33,9 @@ from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive, ArchiveLookup
 from lace.spark.archive.filesystem import HadoopFiles
 from lace.spark.archive.follow import MicroBatch, follow
-from lace.spark.archive.log import ON_SPARK, State
 from lace.spark.archive.retention import KEEP, decide
 from lace.spark.archive.run import is_up_to_date, run, selected
+from lace.spark.archive.versions import ON_SPARK, State
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.thresholds import ArchiveThresholds
 from spark import quickly

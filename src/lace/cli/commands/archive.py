@@ -17,7 +17,7 @@ from lace.cli.output.output import count_of, human_size, json_option, print_fiel
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
-    from lace.spark.archive.log import State
+    from lace.spark.archive.versions import State, StepResult
 
 _URI = click.argument("uri")
 _MASTER = spark_options("Spark master: local[*] (default), spark://…, or sc://… for Spark Connect.")
@@ -147,9 +147,12 @@ def _show(state: State, as_json: bool) -> None:
         for name, rows, files in sizes:
             print_json({"table": name, "rows": rows, "files": len(files), "bytes": sum(file.bytes for file in files)})
         for key, result in state.results.items():
-            behind = len(set(state.batch_ids) - set(result.batches))
+            behind = state.count(state.since(result))
             way = way_fields(result.way)
-            print_json({"step": key, "behind_batches": behind, "seconds": result.seconds, **way, **result.counts})
+            gone = {"behind_removals": state.removals - result.removals}
+            print_json(
+                {"step": key, "behind_batches": behind, **gone, "seconds": result.seconds, **way, **result.counts}
+            )
         return
     print_fields([("version", state.version), ("batches", len(state.batches))])
     shown = [
@@ -164,7 +167,7 @@ def _show(state: State, as_json: bool) -> None:
             key,
             ", ".join(f"{k} {v:,}" for k, v in result.counts.items()),
             str(result.way or ""),
-            _behind(state, result.batches),
+            _behind(state, result),
         )
         for key, result in state.results.items()
     ]
@@ -173,9 +176,12 @@ def _show(state: State, as_json: bool) -> None:
         print_table(["step", "result", "where", "behind by"], steps)
 
 
-def _behind(state: State, batches: Sequence[str]) -> str:
-    missing = len(set(state.batch_ids) - set(batches))
-    return count_of(missing, "batch", "batches") if missing else "-"
+def _behind(state: State, result: StepResult) -> str:
+    """What a step has not seen: batches, and removals."""
+    batches, removals = state.count(state.since(result)), state.removals - result.removals
+    found = [count_of(batches, "batch", "batches")] if batches else []
+    found += [count_of(removals, "removal")] if removals else []
+    return ", ".join(found) or "-"
 
 
 @command.command("log")

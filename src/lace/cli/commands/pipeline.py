@@ -15,7 +15,7 @@ from lace.cli.options.spark import spark_options
 from lace.cli.output.output import json_option, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from lace.spark.archive.log import StepWay
+    from lace.spark.archive.versions import StepWay
     from lace.spark.jobs.evaluate import PeerPolicy
     from lace.spark.pipeline import Manifest
 

@@ -19,7 +19,8 @@ from lace.errors import InvalidInput
 from lace.limits import JudgingLimits
 from lace.spark.archive.delta import describe
 from lace.spark.archive.filesystem import Files, open_files
-from lace.spark.archive.log import ArchiveBatch, Commit, DataFile, Input, Log, LostRace, State, StepWay
+from lace.spark.archive.log import Log
+from lace.spark.archive.versions import ArchiveBatch, BatchRange, Commit, DataFile, Input, LostRace, State, StepWay
 from lace.spark.source.files import file_digest, input_files
 from lace.thresholds import ArchiveThresholds
 from lace.values import dataclass
@@ -167,7 +168,7 @@ class Archive:
 
     def init(self) -> State:
         """Make an empty archive; one that is there stays as it is."""
-        if self.log.versions():
+        if self.log.newest():
             raise InvalidInput("there is an archive already", rule="archive-exists", place=self.files.uri)
         return self.log.commit(State(), Commit(operation="init"))
 
@@ -278,14 +279,13 @@ class Archive:
             self._frame(state, name).createOrReplaceTempView(_view(prefix, name))
         return [_view(prefix, name) for name in tables.SCHEMAS]
 
-    def records_of(self, state: State, batches: Sequence[str]) -> DataFrame:
+    def records_of(self, state: State, batches: BatchRange) -> DataFrame:
         """The records that some batches brought."""
-        if set(batches) == set(state.batch_ids):
-            return self._frame(state, "records")
-        wanted = set(batches)
-        files = [file for file in state.table("records") if wanted & set(file.batches)]
+        files = [file for file in state.table("records") if batches.meets(file)]
         rows = self._frame(state, "records", files)
-        return rows if all(wanted >= set(file.batches) for file in files) else rows.where(rows["batch"].isin(*wanted))
+        if all(map(batches.holds, files)):
+            return rows
+        return rows.where((rows["batch"] > batches.after) & (rows["batch"] <= batches.last))
 
     def lookup(self, question: ArchiveLookup, state: State | None = None) -> tuple[DataFrame, list[DataFile]]:
         """The records that a question asks for, and the files that are read for it."""
@@ -341,5 +341,6 @@ class Archive:
         gone, _ = rewrite.unreferenced(self, state, state.version - state.oldest + 1)
         for name in gone:
             self.files.remove(name)
-        self.progress("gc", f"{len(gone):,} files of older versions removed")
+        commits = self.log.forget(state.oldest, rewrite.WRITING_SECONDS)
+        self.progress("gc", f"{len(gone):,} files of older versions removed, {commits:,} commits of their log")
         return state

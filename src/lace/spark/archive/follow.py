@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from lace.spark.archive.archive import Archive, addition_need
 from lace.spark.archive.executors import is_for_process
-from lace.spark.archive.log import Input, State
+from lace.spark.archive.versions import Input, State
 from lace.spark.source.files import fingerprint, input_files
 from lace.spark.source.source import FORMAT
 from lace.spark.source.stream import move_apart

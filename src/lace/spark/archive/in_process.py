@@ -43,7 +43,8 @@ from lace.spark.archive.executors import (
     is_for_process,
 )
 from lace.spark.archive.filesystem import Files
-from lace.spark.archive.log import FOLDER, DataFile, Log, State
+from lace.spark.archive.log import FOLDER, Log
+from lace.spark.archive.versions import BatchRange, DataFile, State
 from lace.spark.jobs.advertise import listed, listed_columns, summaries
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.reconcile import PARTITIONS, PREFIX_LENGTH
@@ -114,7 +115,7 @@ class InProcess:
                     return True
         return False
 
-    def select(self, peer: PeerPolicy, mark: str, batches: Sequence[str], *, apart: bool) -> list[DataFile]:
+    def select(self, peer: PeerPolicy, mark: str, batches: BatchRange, *, apart: bool) -> list[DataFile]:
         if peer.has_claims:
             raise TooMuchHere  # what a peer advertises is read as frames
         parts = self._rows(batches, FACT_COLUMNS[1:])
@@ -125,9 +126,9 @@ class InProcess:
                 peer.policy.program, facts_of_rows(rows), (goal,), extra=peer.runtime, is_goal=True
             )
             chosen.update(self._settings.executor.engine.ask(question, self._settings.limits).columns[goal][0])
-        return write_selected(self._files, mark, sorted(chosen), batches[-1])
+        return write_selected(self._files, mark, sorted(chosen), batches.last)
 
-    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: Sequence[str]) -> list[DataFile]:
+    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: BatchRange) -> list[DataFile]:
         hashes = set(select(self._files, chosen, ["hash"])["hash"].to_pylist())
         plan = peer.policy.plan
         fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
@@ -163,7 +164,7 @@ class InProcess:
     def publish(
         self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: Path
     ) -> tuple[int, list[DataFile]]:
-        chosen = select(self._files, unseen.files, ["hash"], pc.field("batch").isin(list(unseen.batches)))["hash"]
+        chosen = select(self._files, unseen.files, ["hash"], _is_of(pc.field("batch"), unseen.batches))["hash"]
         there = select(self._files, given, ["hash"], pc.field("hash").isin(chosen.combine_chunks()))
         fresh = sorted(set(chosen.to_pylist()) - set(there["hash"].to_pylist()))
         missing = set(fresh)
@@ -179,7 +180,7 @@ class InProcess:
         columns = {"prefix": _prefixes(hashes), "hash": hashes}
         return len(fresh), write(self._files, "published", _named(pa.table(columns), peer.name))
 
-    def facts(self, batches: Sequence[str]) -> list[DataFile]:
+    def facts(self, batches: BatchRange) -> list[DataFile]:
         made: list[DataFile] = []
         for predicate, said in _facts_by_predicate(self._rows(batches, FACT_COLUMNS[1:])).items():
             table = tables.facts_table(predicate)
@@ -276,21 +277,24 @@ class InProcess:
         return select(self._files, held, columns) if held else _schema_of(table, columns).empty_table()
 
     def _rows(
-        self, batches: Sequence[str], columns: Sequence[str], among: Collection[str] | None = None
+        self, batches: BatchRange, columns: Sequence[str], among: Collection[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Some columns of the records that some batches brought, `hash` first; of some of them if these are named."""
-        wanted = frozenset(batches)
-        names = pa.array(sorted(wanted), pa.string())
         for file in self._state.table("records"):
-            if not wanted & set(file.batches):
+            if not batches.meets(file):
                 continue
-            is_all = wanted.issuperset(file.batches)
             for found in scan(self._files, file, ["hash", *columns, "batch"], self._archive.judging):
-                rows = found if is_all else found.filter(pc.is_in(found["batch"], names))
+                rows = found if batches.holds(file) else found.filter(_is_of(pc.field("batch"), batches))
                 if among is not None:
                     rows = rows.filter(pa.array([text in among for text in rows["hash"].to_pylist()], pa.bool_()))
                 if len(rows):
                     yield rows.select(["hash", *columns])
+
+
+def _is_of(batch: pc.Expression, batches: BatchRange) -> pc.Expression:
+    """Whether the batch that a row names is one of some."""
+    found: pc.Expression = (batch > batches.after) & (batch <= batches.last)
+    return found
 
 
 def read_inputs(addresses: Iterable[str]) -> Iterator[RawRecord]:

@@ -18,8 +18,9 @@ from lace.records.manifest import CHUNK_LINK
 from lace.spark.archive import tables
 from lace.spark.archive.executors import Addition, ChangedListing, NewRecords, RunSettings, Unseen, files_rows
 from lace.spark.archive.filesystem import open_files
-from lace.spark.archive.log import FOLDER, DataFile, Log, State
+from lace.spark.archive.log import FOLDER, Log
 from lace.spark.archive.peer_records import Ends, WantedRecords, ends_of, records_for
+from lace.spark.archive.versions import BatchRange, DataFile, State
 from lace.spark.engine.relations import union
 from lace.spark.jobs import advertise, facts, ingest, reconcile, report, validate
 from lace.spark.jobs.evaluate import PeerPolicy, sendable
@@ -101,16 +102,16 @@ class OnSpark:
             if held
         )
 
-    def select(self, peer: PeerPolicy, mark: str, batches: Sequence[str], *, apart: bool) -> list[DataFile]:
+    def select(self, peer: PeerPolicy, mark: str, batches: BatchRange, *, apart: bool) -> list[DataFile]:
         records = tables.as_wide(self._archive.records_of(self._state, batches))
         found = sendable(records, peer, self._settings.limits, self._settings.executor)
         hashes = found.frame(peer.policy.sendable).select(F.col("c0").alias("hash"))
-        frame = hashes.select(F.lit(mark).alias("rules"), "hash", F.lit(batches[-1]).alias("batch"))
+        frame = hashes.select(F.lit(mark).alias("rules"), "hash", F.lit(batches.last).alias("batch"))
         made = self._write("selected", frame)
         found.release()
         return made
 
-    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: Sequence[str]) -> list[DataFile]:
+    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: BatchRange) -> list[DataFile]:
         ends = ends_of(chosen)
         wanted = WantedRecords(self._read("selected", chosen).select("hash"), ends, batches)
         records = records_for(self._archive, self._state, peer, wanted)
@@ -139,7 +140,8 @@ class OnSpark:
         self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: Path
     ) -> tuple[int, list[DataFile]]:
         rows = self._read("selected", unseen.files)
-        selected = (rows if unseen.is_all else rows.where(F.col("batch").isin(*unseen.batches))).select("hash")
+        is_new = (F.col("batch") > unseen.batches.after) & (F.col("batch") <= unseen.batches.last)
+        selected = (rows if unseen.is_all else rows.where(is_new)).select("hash")
         if unseen.is_all and not given:
             fresh, ends, is_all = selected, ends_of(unseen.files), True  # whole files: their commit knows
         else:
@@ -167,7 +169,7 @@ class OnSpark:
 
     # Tables of the pipeline
 
-    def facts(self, batches: Sequence[str]) -> list[DataFile]:
+    def facts(self, batches: BatchRange) -> list[DataFile]:
         records = tables.as_wide(self._archive.records_of(self._state, batches))
         found = facts.narrow_facts(records).items()
         return [

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.spark.archive import tables
-from lace.spark.archive.log import DataFile, State, StepResult
+from lace.spark.archive.versions import DataFile, State, StepResult
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
@@ -102,10 +102,10 @@ def unreferenced(archive: Archive, state: State, versions: int) -> tuple[list[st
     A file that no commit ever named may belong to a writer at work: it counts once it is too old for that.
     """
     oldest = max(state.oldest, state.version - versions + 1)
-    kept: set[str] = set()
-    for version in range(oldest, state.version + 1):
-        kept |= {file.path for file in archive.log.state(version).files}
-    named = {file.path for commit in archive.log.commits() for file in commit.added}
+    commits = archive.log.commits()
+    kept = {file.path for file in archive.log.state(oldest).files}
+    kept |= {file.path for commit in commits if commit.version > oldest for file in commit.added}
+    named = {file.path for commit in commits for file in commit.added}
     listed = archive.files.listing("data")
     newest = max((item.modified_s for item in listed), default=0.0)
     gone = [
