@@ -44,8 +44,8 @@ def commit(number: int, *, added: int = 1, dropped: tuple[str, ...] = ()) -> Com
     )
     done = StepResult(mark="m", seen=batch_name(number), removals=0, counts={"n": number}, seconds=0.5)
     return Commit(
-        version=0, time=f"2026-01-01T{number // 60:02d}:{number % 60:02d}:00+00:00", operation="add", added=files, dropped=dropped,
-        batch=batch, results={"step": done},
+        version=0, time=f"2026-01-01T{number // 60:02d}:{number % 60:02d}:00+00:00", operation="add",
+        added=files, dropped=dropped, batch=batch, results={"step": done},
     )  # fmt: skip
 
 

@@ -65,10 +65,10 @@ def _view(prefix: str, table: str) -> str:
 
 def addition_need(state: State, inputs: Iterable[Input]) -> Need:
     """What adding some inputs has to go through."""
-    from lace.spark.archive.executors import Need
+    from lace.spark.archive.contents import uncovered_files
+    from lace.spark.archive.executors import Need, files_rows
 
-    known = state.rows("records") + state.rows("quarantine")
-    return Need(bytes=sum(given.size for given in inputs), scanned_rows=known)
+    return Need(bytes=sum(given.size for given in inputs), scanned_rows=files_rows(uncovered_files(state)))
 
 
 class _InputFiles:
@@ -257,7 +257,9 @@ class Archive:
         counts |= {"valid": valid, "quarantined": bad}
         step.tell(", ".join(f"{key} {value:,}" for key, value in counts.items()))
         made = ArchiveBatch(id=batch, inputs=dict(inputs), counts=counts, way=self.way_of("add"))
-        return Commit(operation="add", counts=counts, added=tuple(added.files), batch=made)
+        return Commit(
+            operation="add", counts=counts, added=tuple(added.files), dropped=tuple(added.dropped), batch=made
+        )
 
     # Reading
 
@@ -318,7 +320,7 @@ class Archive:
         from lace.spark.archive.executors import Steps
 
         def work(state: State) -> Commit | None:
-            if not rewrite.is_worth_compacting(state, small_bytes):
+            if not rewrite.is_worth_compacting(state, small_bytes, is_here=self.files.folder is not None):
                 self.progress("compact", "nothing to do")
                 return None
             step = Steps(self, state).step("compact")

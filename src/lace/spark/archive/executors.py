@@ -95,6 +95,7 @@ class Addition(NamedTuple):
 
     read: int
     files: list[DataFile]
+    dropped: list[str]  # paths of files that some of these stand for
 
 
 class Unseen(NamedTuple):

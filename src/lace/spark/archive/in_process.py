@@ -30,7 +30,7 @@ from lace.limits import JudgingLimits
 from lace.notation.tai import TAI
 from lace.records.manifest import CHUNK_LINK
 from lace.runtime.rules.guestprograms import ProgramQuestion
-from lace.spark.archive import tables
+from lace.spark.archive import contents, tables
 from lace.spark.archive.executors import (
     Addition,
     ChangedListing,
@@ -98,12 +98,15 @@ class InProcess:
             is_good = pc.is_null(judged["rule"])
             for table, chosen in (("records", is_good), ("quarantine", pc.invert(is_good))):
                 kept[table].append(judged.filter(chosen).select(tables.SCHEMAS[table].names))
-        made = write(self._files, "quarantine", _whole("quarantine", kept.pop("quarantine")))
-        good = _whole("records", kept.pop("records"))
+        bad, good = (_whole(table, kept.pop(table)) for table in ("quarantine", "records"))
+        digests = pa.chunked_array([*bad["content"].chunks, *good["content"].chunks], pa.string())
+        made, dropped = contents.write(self._files, self._state, digests, batch)
+        made += write(self._files, "quarantine", bad)
+        del bad
         made += write(self._files, "records", good)
         narrow = good.select(tables.SCHEMAS["coordinates"].names)
         del good  # the bytes are written
-        return Addition(read, made + write(self._files, "coordinates", _in_coordinate_order(narrow)))
+        return Addition(read, made + write(self._files, "coordinates", _in_coordinate_order(narrow)), dropped)
 
     def are_about_parts(self, files: Sequence[DataFile]) -> bool:
         for file in files:
@@ -363,12 +366,16 @@ def _are_first(raw: Iterable[pa.RecordBatch], known: set[str]) -> Iterator[pa.Bo
 
 def _known(files: Files, state: State, raw: Sequence[pa.RecordBatch]) -> set[str]:
     """The contents among those found that are here: a copy of them claims the same hash, so files are passed over."""
-    if not raw or not (state.table("records") or state.table("quarantine")):
+    if not raw or files.folder is None or not (state.table("records") or state.table("quarantine")):
         return set()
+    digests = pa.concat_arrays([rows["content"] for rows in raw])
+    known = contents.Lookup(files.folder, state, digests.to_pylist()).known
+    others = contents.uncovered_files(state)
+    if not others:
+        return known
     claimed = sorted({text for rows in raw for text in rows["hash"].to_pylist() if text is not None})
-    contents = pa.concat_arrays([rows["content"] for rows in raw])
-    held = [*tables.holding(state.table("records"), "hash", claimed), *state.table("quarantine")]
-    return set(select(files, held, ["content"], pc.field("content").isin(contents))["content"].to_pylist())
+    others = [file for file in others if file.table == "quarantine" or tables.holding([file], "hash", claimed)]
+    return known | set(select(files, others, ["content"], pc.field("content").isin(digests))["content"].to_pylist())
 
 
 def _timestamp(tai: str | None) -> datetime | None:
