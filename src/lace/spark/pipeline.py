@@ -35,6 +35,7 @@ from lace.spark.archive.versions import Commit, DataFile, State, StepResult, Ste
 from lace.spark.engine.executor import SparkSettings
 from lace.spark.jobs.evaluate import PeerPolicy, requestable_records
 from lace.spark.source.files import fingerprint, place_mark
+from lace.spark.source.places import Place
 from lace.spark.source.writer import BUNDLE_SUFFIX
 from lace.store import open_store
 from lace.thresholds import ArchiveThresholds
@@ -64,7 +65,7 @@ class PipelineSettings:
     """What a run is asked to do."""
 
     output: Path
-    inputs: Sequence[Path] = ()
+    inputs: Sequence[Place] = ()
     peers: Sequence[PeerPolicy] = ()
     archives: Mapping[str, Path] = field(default_factory=dict)  # others to reconcile with: an archive, bundles, a table
     listings: Mapping[str, Path] = field(default_factory=dict)  # peer -> what it advertises, see `jobs.peer_listing`
@@ -79,7 +80,7 @@ class PipelineSettings:
         return replace(
             self,
             output=self.output.absolute(),
-            inputs=[path.absolute() for path in self.inputs],
+            inputs=[path.absolute() if isinstance(path, Path) else path for path in self.inputs],
             archives={name: path.absolute() for name, path in self.archives.items()},
             listings={name: path.absolute() for name, path in self.listings.items()},
         )

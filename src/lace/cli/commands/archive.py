@@ -11,13 +11,14 @@ import click
 
 from lace.cli.commands.pipeline import NamedPath, policies, policy_options, way_fields
 from lace.cli.options.groups import SummaryGroup
-from lace.cli.options.spark import spark_options, spark_settings
+from lace.cli.options.spark import InputPlace, spark_options, spark_settings
 from lace.cli.output.interrupts import leave_when_interrupted
 from lace.cli.output.output import count_of, human_size, json_option, print_fields, print_json, print_table, say
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
     from lace.spark.archive.versions import State, StepResult
+    from lace.spark.source.places import Place
 
 _URI = click.argument("uri")
 _MASTER = spark_options("Spark master: local[*] (default), spark://…, or sc://… for Spark Connect.")
@@ -97,7 +98,7 @@ def init(uri: str, master: str | None) -> None:
 
 @command.command("add")
 @_URI
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=InputPlace())
 @click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle.")
 @policy_options
 @_FEW
@@ -105,7 +106,7 @@ def init(uri: str, master: str | None) -> None:
 @json_option
 def add(
     uri: str,
-    paths: Sequence[Path],
+    paths: Sequence[Place],
     split_mib: int,
     few_mib: int,
     master: str | None,
@@ -310,7 +311,7 @@ def gc(
 
 @command.command("follow")
 @_URI
-@click.option("--inbox", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder.")
+@click.option("--inbox", required=True, type=InputPlace(is_folder=True), help="A folder, or an address.")
 @click.option("--every", "every_seconds", default=1.0, show_default=True, help="Seconds between looks into the inbox.")
 @click.option("--once", is_flag=True, help="Add what is there now, then stop.")
 @click.option("--max-files", default=1000, show_default=True, help="Most files of one micro-batch.")
@@ -321,7 +322,7 @@ def gc(
 @json_option
 def follow(
     uri: str,
-    inbox: Path,
+    inbox: Place,
     every_seconds: float,
     once: bool,
     max_files: int,

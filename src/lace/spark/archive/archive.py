@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lace.errors import InvalidInput
@@ -21,7 +20,8 @@ from lace.spark.archive.delta import describe
 from lace.spark.archive.filesystem import Files, open_files
 from lace.spark.archive.log import Log
 from lace.spark.archive.versions import ArchiveBatch, BatchRange, Commit, DataFile, Input, LostRace, State, StepWay
-from lace.spark.source.files import file_digest, input_files
+from lace.spark.source.files import content_mark, input_stats
+from lace.spark.source.places import Place
 from lace.thresholds import ArchiveThresholds
 from lace.values import dataclass
 
@@ -88,7 +88,7 @@ class _InputFiles:
         from lace.spark.source.schemas import RAW
         from lace.spark.source.source import raw_records
 
-        paths = [Path(address) for address in self._addresses]
+        paths = list(self._addresses)
         chosen = tuple(RAW.names) if columns is None else columns
         return raw_records(self._archive.spark, paths, self._split_bytes, chosen, self._archive.judging)
 
@@ -216,21 +216,20 @@ class Archive:
 
     # Adding
 
-    def new_inputs(self, paths: Sequence[Path], state: State) -> dict[str, Input]:
+    def new_inputs(self, paths: Sequence[Place | str], state: State) -> dict[str, Input]:
         """The files that were not read yet, by content; a file of known name, length and time is not opened."""
         seen = {(i.address, i.size, i.modified_ns) for batch in state.batches for i in batch.inputs.values()}
         known = state.contents
         new: dict[str, Input] = {}
-        for path in input_files(paths):
-            stat = path.stat()
+        for path, stat in input_stats(paths):
             if (str(path), stat.st_size, stat.st_mtime_ns) in seen or not stat.st_size:
                 continue
-            content = file_digest(path)
+            content = content_mark(path, stat)
             if content not in known:
                 new.setdefault(content, Input(address=str(path), size=stat.st_size, modified_ns=stat.st_mtime_ns))
         return new
 
-    def add(self, paths: Sequence[Path], split_bytes: int = 64 << 20) -> State:
+    def add(self, paths: Sequence[Place | str], split_bytes: int = 64 << 20) -> State:
         """Read what is new in some files and folders as one batch."""
 
         def work(state: State) -> Commit | None:

@@ -62,6 +62,7 @@ from lace.spark.jobs.report import (
 from lace.spark.jobs.validate import judge_batch
 from lace.spark.source.files import RawRecord, input_files, pieces, read_piece
 from lace.spark.source.judging import batches as in_groups
+from lace.spark.source.places import Place, placed
 from lace.spark.source.rows import raw_batch
 from lace.spark.source.schemas import JUDGED, RAW, SINGLETON_COLUMNS, STORED, WIDE, arrow_schema
 from lace.spark.source.writer import LaceWriter
@@ -304,7 +305,7 @@ def read_inputs(addresses: Iterable[str]) -> Iterator[RawRecord]:
     """Every record of some files as it stands there, in the order of places that jobs know."""
     return (
         raw
-        for path in map(Path, sorted(addresses))
+        for path in map(placed, sorted(addresses))
         for piece in pieces(path, _SPLIT_BYTES)
         for raw in read_piece(piece)
     )
@@ -321,7 +322,7 @@ def _hashes_at(archive: Archive, path: Path) -> pa.ChunkedArray:
             raise TooMuchHere
         return select(files, held, ["hash"])["hash"]
     parquet = sorted(path.glob("*.parquet")) if path.is_dir() else []
-    sources = parquet or input_files([path])
+    sources: Sequence[Place] = parquet or input_files([path])
     if not is_for_process(archive, Need(bytes=sum(file.stat().st_size for file in sources))):
         raise TooMuchHere
     if parquet:

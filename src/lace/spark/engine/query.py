@@ -28,7 +28,6 @@ from lace.spark.engine.pivot import relation_columns
 from lace.spark.engine.relations import collect_rows, local_relation
 from lace.spark.jobs.ingest import first_copies
 from lace.spark.jobs.validate import judged, records
-from lace.spark.source.files import local_path
 from lace.spark.source.source import raw_records
 from lace.values import dataclass
 
@@ -103,7 +102,7 @@ def query_archive(
     """Evaluate rules over every valid record of some bundles, directories and stores."""
     bounds = limits or stated_limits(rules, name=name)
     given = [paths] if isinstance(paths, str | Path) else paths
-    wide = records(judged(first_copies(raw_records(spark, [local_path(path) for path in given]))))
+    wide = records(judged(first_copies(raw_records(spark, list(given)))))
     checked = check_program(read_annotated(rules, name=name, limits=bounds).program, LOCAL_PROFILE, bounds)
     return _answer(spark, checked, {}, wide, goal, bounds, None)
 
