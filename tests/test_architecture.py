@@ -47,6 +47,7 @@ LIBRARY_HOMES = {
     "uvicorn": {"inspector"},
     "click": {"cli"},
     "rich": {"cli"},
+    "segno": {"cli"},
 }
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-PRIVATE = re.compile(r"_[A-Za-z]\w*")
+PRIVATE = re.compile(r"_[A-Za-z]\w*(?<!_)")  # a name that ends in _ too, as _repr_html_, is part of a public protocol
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]+")
-MOST_PRIVATE_NAMES = 224  # the aim is fewer than 60
+MOST_PRIVATE_NAMES = 192  # the aim is fewer than 60
 MOST_PATCHED_THRESHOLDS = 15  # the aim is none
 
 

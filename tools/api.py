@@ -1,10 +1,11 @@
 """Keep docs/api.md, the reference of the public names, as the docstrings say: `python tools/api.py [--write]`.
 
-Rule: everything in `lace.__all__` stands there with its signature and its docstring, and nothing else does.
+Rule: `lace.open` and everything in `lace.__all__` stand there with signature and docstring, and nothing else does.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
@@ -29,13 +30,36 @@ def signature(thing: object) -> str:
         return ""
     text = re.sub(r"<[^<>]*>", "…", text)
     text = re.sub(r"= (\w+Limits)\([^()]*\)", r"= \1()", text)  # the defaults stand in docs of limits, not here
-    return text.replace("lace.", "").replace("'", "")
+    return _plain(text)
+
+
+def _plain(thing: object) -> str:
+    """An annotation as somebody would write it."""
+    text = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", str(thing))
+    text = re.sub(r"\b(?:lace|collections\.abc|pathlib|types|typing|logging)\.(?:\w+\.)*(?=[A-Za-z])", "", text)
+    text = re.sub(r"Optional\[([^][]+)\]", r"\1 | None", text)
+    return re.sub(r"Union\[([^][]+)\]", lambda found: found[1].replace(", ", " | "), text.replace("'", ""))
+
+
+def _said_below(name: str) -> str:
+    """The text that stands below the definition of an alias."""
+    import lace
+
+    tree = ast.parse(Path(sys.modules[lace.home_of(name)].__file__ or "").read_text(encoding="utf-8"))
+    for node, after in zip(tree.body, tree.body[1:], strict=False):
+        is_it = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name
+        if is_it and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            return str(after.value.value)
+    raise SystemExit(f"{name} is public and says nothing below its definition")
 
 
 def docstring(thing: object) -> str:
     """A docstring without its examples, which stand on the other page."""
     text = inspect.getdoc(thing) or ""
-    return text.split("\n>>> ")[0].rstrip() if not text.startswith("@") else ""
+    text = text.split("\n>>> ")[0].rstrip() if not text.startswith("@") else ""
+    clause = r"(?:\d{3}-[A-Z]+-\d+|P\d+|0[0-9]0)"
+    # Numbers of clauses help those who read the source; here they are noise.
+    return re.sub(rf" \({clause}(?:(?:, | to | and |: ){clause})*\)", "", text)
 
 
 def methods(cls: type) -> Iterator[tuple[str, object]]:
@@ -52,10 +76,13 @@ def sections() -> Iterator[str]:
     """One section for each public name: errors last."""
     import lace
 
-    names = {name: getattr(lace, name) for name in lace.__all__}
+    names = {name: getattr(lace, name) for name in (*lace.__all__, "open")}
     errors = {name for name, thing in names.items() if isinstance(thing, type) and issubclass(thing, Exception)}
     for name in sorted(names.keys() - errors, key=lambda name: (name.lower(), name)):
         thing = names[name]
+        if not inspect.isroutine(thing) and not isinstance(thing, type):
+            yield f"## `{name}`\n\n```text\ntype {name} = {_plain(thing)}\n```\n\n{_said_below(name)}\n"
+            continue
         kind = "class" if isinstance(thing, type) else "function"
         yield f"## `{name}`\n\n```text\n{kind} {name}{signature(thing)}\n```\n\n{docstring(thing)}\n"
         if isinstance(thing, type):

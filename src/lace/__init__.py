@@ -13,9 +13,12 @@ Names are imported on first use, so that `import lace` costs next to nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lace.datalog.explain.absence import Absence
+    from lace.datalog.explain.proof import Proof
+    from lace.datalog.source import FactSource
     from lace.errors import (
         CursorExpired,
         EvaluationStopped,
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
         InvalidInput,
         InvalidLacegram,
         InvalidRecord,
+        InvalidSignature,
         InvalidStream,
         InvalidText,
         KeyUnavailable,
@@ -31,31 +35,61 @@ if TYPE_CHECKING:
         LimitExceeded,
         LocalProtocolError,
         MissingExtra,
+        NotConverged,
         NotFound,
         RemoteProtocolError,
+        StoreDamaged,
         StoreError,
+        StoreFull,
+        StoreReplaced,
         TransportError,
     )
     from lace.intake.batch import BatchLimits
     from lace.intake.bundles import ImportReport
-    from lace.interlace.result import InterlaceResult
+    from lace.interlace.claims.advertisement import Advertisement
+    from lace.interlace.events import (
+        Advertising,
+        Closed,
+        Deferred,
+        EpochBegan,
+        Event,
+        FixedPoint,
+        HoldingBack,
+        NotAvailable,
+        Received,
+        RefusedByPeer,
+        Rejected,
+        Requested,
+        Sent,
+        Taken,
+        Ticked,
+        Unwanted,
+    )
+    from lace.interlace.loop.refusals import HeldBack
+    from lace.interlace.result import ExchangeStatus, InterlaceResult
     from lace.interlace.setup.terms import Rules
-    from lace.limits import EngineLimits, RecordLimits
+    from lace.limits import EngineLimits, ExchangeLimits, ExplainLimits, RecordLimits, StoreLimits
     from lace.notation.fact import Fact, Predicate
-    from lace.notation.identifiers import RecordHash, Verifier
+    from lace.notation.identifiers import ExchangePlanId, LacegramId, RecordHash, RuleId, Verifier
     from lace.notation.tai import TAI
+    from lace.policy.exposure import Exposure
+    from lace.policy.notice import Notice
+    from lace.policy.operand import Module
     from lace.porcelain.changes import Change, ChangeStream
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.completeness import Incomplete
-    from lace.porcelain.exchange import Exchanged, fetch, follow, publish, selector
+    from lace.porcelain.content import ByteReader, Content
+    from lace.porcelain.exchange import Exchanged, Expose, Select, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
     from lace.porcelain.explain import Explanation, explain
-    from lace.porcelain.lace import Lace, generate_key
-    from lace.porcelain.lace import open_lace as open  # noqa: A004  (lace.open is the point)
+    from lace.porcelain.export import Writable
+    from lace.porcelain.following import FollowedLink, LinkState
+    from lace.porcelain.lace import Lace, generate_key, open_lace
     from lace.porcelain.listing import Row
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
-    from lace.porcelain.node import LinkEvent, LinkEvents, Policy
+    from lace.porcelain.node import LinkEvent, LinkEvents, NodeOptions, Policy, PolicyFor
+    from lace.porcelain.policy import LacePolicy
     from lace.porcelain.preview import browse, preview
     from lace.porcelain.putting import FileState, PutBatch, TreeResult
     from lace.porcelain.query import Answer, query
@@ -64,44 +98,79 @@ if TYPE_CHECKING:
     from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
     from lace.porcelain.verify import Damage
     from lace.porcelain.visibility import NotExposed
-    from lace.records.keys import SigningKey, SigningSecret
-    from lace.records.model import Blob, Plex, Seal, ValidRecord
-    from lace.records.tip import CoordinateVersion, TipPolicy
+    from lace.records.coordinate import Coordinate
+    from lace.records.keys import Signer, SigningKey, SigningSecret
+    from lace.records.model import Blob, Parts, Plex, Seal, ValidRecord
+    from lace.records.tip import CoordinateVersion, JudgedVersion, TipPolicy, VersionState
     from lace.records.validate import validate
     from lace.runtime.clock import Clock
+    from lace.runtime.host.cursors import CursorLimits
     from lace.runtime.host.quotas import Allowance, Quotas
     from lace.runtime.identity.keyring import KeyEntry, KeyRing
     from lace.runtime.link.session import Outcome
     from lace.runtime.local.follow import LocalFollow
     from lace.runtime.local.preview import Preview
+    from lace.runtime.node.links import LinkInfo
+    from lace.runtime.node.metering import Rate
+    from lace.runtime.node.metrics import MetricsSink
     from lace.runtime.node.node import Hooks, NodeLimits
-    from lace.store.base import StoreStat
-    from lace.store.columns.repair.salvage import RepairReport
+    from lace.runtime.node.refusing import RefusingLimits
+    from lace.runtime.node.waitingroom import WaitingLimits
+    from lace.runtime.trace.tap import Tap
+    from lace.store.base import Entry, StoreStat
+    from lace.store.columns.repair.salvage import Lost, RepairReport
+    from lace.store.ledger import Usage
     from lace.transports.base import ByteStream, TransportProof
     from lace.transports.tls import ClientTls, ServerTls
 
-__all__ = [
+    open = open_lace  # noqa: A001  (lace.open is the point)
+    __version__: str
+
+__all__ = [  # all but `open`: `from lace import *` must not replace Python's own
     "TAI",
+    "Absence",
+    "Advertisement",
+    "Advertising",
     "Allowance",
     "Answer",
     "BatchLimits",
     "Blob",
+    "ByteReader",
     "ByteStream",
     "Change",
     "ChangeStream",
     "CheckedOut",
     "ClientTls",
     "Clock",
+    "Closed",
     "Compacted",
+    "Content",
+    "Coordinate",
     "CoordinateVersion",
     "CursorExpired",
+    "CursorLimits",
     "Damage",
+    "Deferred",
     "EngineLimits",
+    "Entry",
+    "EpochBegan",
     "EvaluationStopped",
+    "Event",
+    "ExchangeLimits",
+    "ExchangePlanId",
+    "ExchangeStatus",
     "Exchanged",
+    "ExplainLimits",
     "Explanation",
+    "Expose",
+    "Exposure",
     "Fact",
+    "FactSource",
     "FileState",
+    "FixedPoint",
+    "FollowedLink",
+    "HeldBack",
+    "HoldingBack",
     "Hooks",
     "ImportReport",
     "Incomplete",
@@ -111,52 +180,90 @@ __all__ = [
     "InvalidInput",
     "InvalidLacegram",
     "InvalidRecord",
+    "InvalidSignature",
     "InvalidStream",
     "InvalidText",
+    "JudgedVersion",
     "KeyEntry",
     "KeyRing",
     "KeyUnavailable",
     "Lace",
     "LaceError",
+    "LacePolicy",
+    "LacegramId",
     "LimitExceeded",
     "LinkEvent",
     "LinkEvents",
+    "LinkInfo",
+    "LinkState",
     "LocalFollow",
     "LocalProtocolError",
+    "Lost",
+    "MetricsSink",
     "MissingExtra",
+    "Module",
     "Node",
     "NodeLimits",
+    "NodeOptions",
+    "NotAvailable",
+    "NotConverged",
     "NotExposed",
     "NotFound",
+    "Notice",
     "Outcome",
+    "Parts",
     "Plex",
     "Policy",
+    "PolicyFor",
     "Predicate",
     "Preview",
+    "Proof",
     "PutBatch",
     "Quotas",
+    "Rate",
+    "Received",
     "RecordHash",
     "RecordLimits",
+    "RefusedByPeer",
+    "RefusingLimits",
+    "Rejected",
     "RemoteProtocolError",
     "RepairReport",
+    "Requested",
     "Row",
     "RuleChanges",
+    "RuleId",
     "RuleSnapshot",
     "RuleView",
     "Rules",
     "Seal",
+    "Select",
+    "Sent",
     "ServerTls",
+    "Signer",
     "SigningKey",
     "SigningSecret",
+    "StoreDamaged",
     "StoreError",
+    "StoreFull",
+    "StoreLimits",
+    "StoreReplaced",
     "StoreStat",
+    "Taken",
+    "Tap",
+    "Ticked",
     "Tip",
     "TipPolicy",
     "TransportError",
     "TransportProof",
     "TreeResult",
+    "Unwanted",
+    "Usage",
     "ValidRecord",
     "Verifier",
+    "VersionState",
+    "WaitingLimits",
+    "Writable",
     "backup",
     "browse",
     "compact",
@@ -167,7 +274,6 @@ __all__ = [
     "follow",
     "follow_rules",
     "generate_key",
-    "open",
     "preview",
     "publish",
     "query",
@@ -180,49 +286,75 @@ __all__ = [
 ]
 
 _HOMES = {
+    "lace.datalog.explain.absence": "Absence",
+    "lace.datalog.explain.proof": "Proof",
+    "lace.datalog.source": "FactSource",
     "lace.errors": (
-        "CursorExpired EvaluationStopped InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord InvalidStream"
-        " InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError MissingExtra NotFound IncompleteContent"
-        " RemoteProtocolError StoreError TransportError"
+        "CursorExpired EvaluationStopped InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord"
+        " InvalidStream InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError"
+        " MissingExtra NotConverged NotFound IncompleteContent RemoteProtocolError StoreError"
+        " TransportError StoreReplaced StoreDamaged StoreFull InvalidSignature"
     ),
     "lace.intake.batch": "BatchLimits",
     "lace.intake.bundles": "ImportReport",
-    "lace.interlace.result": "InterlaceResult",
+    "lace.interlace.claims.advertisement": "Advertisement",
+    "lace.interlace.events": (
+        "EpochBegan Advertising Requested Received Rejected Unwanted HoldingBack Taken RefusedByPeer Sent"
+        " NotAvailable Deferred FixedPoint Ticked Closed Event"
+    ),
+    "lace.interlace.loop.refusals": "HeldBack",
+    "lace.interlace.result": "ExchangeStatus InterlaceResult",
     "lace.interlace.setup.terms": "Rules",
-    "lace.limits": "EngineLimits RecordLimits",
+    "lace.limits": "EngineLimits RecordLimits StoreLimits ExplainLimits ExchangeLimits",
     "lace.notation.fact": "Fact Predicate",
-    "lace.notation.identifiers": "RecordHash Verifier",
+    "lace.notation.identifiers": "RecordHash Verifier ExchangePlanId RuleId LacegramId",
     "lace.notation.tai": "TAI",
+    "lace.policy.exposure": "Exposure",
+    "lace.policy.notice": "Notice",
+    "lace.policy.operand": "Module",
     "lace.porcelain.changes": "Change ChangeStream",
-    "lace.porcelain.verify": "Damage",
-    "lace.porcelain.completeness": "Incomplete",
-    "lace.porcelain.ruleviews": "RuleChanges RuleSnapshot RuleView follow_rules",
-    "lace.porcelain.lace": "Lace generate_key",
-    "lace.porcelain.network": "connect relay serve",
-    "lace.porcelain.node": "LinkEvent LinkEvents Policy",
-    "lace.porcelain.listing": "Row",
-    "lace.porcelain.explain": "Explanation explain",
-    "lace.porcelain.exchange": "Exchanged fetch follow publish selector",
-    "lace.porcelain.visibility": "NotExposed",
-    "lace.porcelain.preview": "browse preview",
     "lace.porcelain.checkout": "CheckedOut",
+    "lace.porcelain.completeness": "Incomplete",
+    "lace.porcelain.content": "ByteReader Content",
+    "lace.porcelain.exchange": "Exchanged fetch follow publish selector Select Expose",
+    "lace.porcelain.explain": "Explanation explain",
+    "lace.porcelain.export": "Writable",
+    "lace.porcelain.following": "FollowedLink LinkState",
+    "lace.porcelain.lace": "Lace generate_key",
+    "lace.porcelain.listing": "Row",
+    "lace.porcelain.network": "connect relay serve",
+    "lace.porcelain.node": "LinkEvent LinkEvents NodeOptions Policy PolicyFor",
+    "lace.porcelain.policy": "LacePolicy",
+    "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "FileState PutBatch TreeResult",
     "lace.porcelain.query": "Answer query",
+    "lace.porcelain.ruleviews": "RuleChanges RuleSnapshot RuleView follow_rules",
     "lace.porcelain.tips": "Tip",
     "lace.porcelain.upkeep": "Compacted backup compact repair restore",
-    "lace.records.keys": "SigningKey SigningSecret",
-    "lace.records.model": "Blob Plex Seal ValidRecord",
-    "lace.records.tip": "CoordinateVersion TipPolicy",
+    "lace.porcelain.verify": "Damage",
+    "lace.porcelain.visibility": "NotExposed",
+    "lace.records.coordinate": "Coordinate",
+    "lace.records.keys": "Signer SigningKey SigningSecret",
+    "lace.records.model": "Blob Plex Seal ValidRecord Parts",
+    "lace.records.tip": "CoordinateVersion JudgedVersion TipPolicy VersionState",
     "lace.records.validate": "validate",
     "lace.runtime.clock": "Clock",
-    "lace.runtime.local.follow": "LocalFollow",
-    "lace.runtime.identity.keyring": "KeyEntry KeyRing",
-    "lace.runtime.node.node": "Hooks NodeLimits",
+    "lace.runtime.host.cursors": "CursorLimits",
     "lace.runtime.host.quotas": "Allowance Quotas",
-    "lace.runtime.local.preview": "Preview",
+    "lace.runtime.identity.keyring": "KeyEntry KeyRing",
     "lace.runtime.link.session": "Outcome",
-    "lace.store.base": "StoreStat",
-    "lace.store.columns.repair.salvage": "RepairReport",
+    "lace.runtime.local.follow": "LocalFollow",
+    "lace.runtime.local.preview": "Preview",
+    "lace.runtime.node.links": "LinkInfo",
+    "lace.runtime.node.metering": "Rate",
+    "lace.runtime.node.metrics": "MetricsSink",
+    "lace.runtime.node.node": "Hooks NodeLimits",
+    "lace.runtime.node.refusing": "RefusingLimits",
+    "lace.runtime.node.waitingroom": "WaitingLimits",
+    "lace.runtime.trace.tap": "Tap",
+    "lace.store.base": "StoreStat Entry",
+    "lace.store.columns.repair.salvage": "RepairReport Lost",
+    "lace.store.ledger": "Usage",
     "lace.transports.base": "ByteStream TransportProof",
     "lace.transports.tls": "ClientTls ServerTls",
 }
@@ -232,17 +364,31 @@ _NAMES["exchange"] = ("lace.porcelain.exchange", "interlace")
 _NAMES["Node"] = ("lace.porcelain.node", "LaceNode")
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name from the module that defines it, and keep it here."""
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # a type checker reads the imports above, so that it finds a name that is misspelt
 
-        return version("lace-protocol")
-    if name not in _NAMES:
-        raise AttributeError(f"module 'lace' has no attribute {name!r}")
-    module, own = _NAMES[name]
-    value = globals()[name] = getattr(import_module(module), own)
-    return value
+    def __getattr__(name):
+        """Import a public name from the module that defines it, and keep it here."""
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("lace-protocol")
+        if name not in _NAMES:
+            raise AttributeError(_no_such(name))
+        module, own = _NAMES[name]
+        value = globals()[name] = getattr(import_module(module), own)
+        return value
+
+
+def home_of(name: str) -> str:
+    """The module that defines a public name; the others are ours to move and rename."""
+    return _NAMES[name][0]
+
+
+def _no_such(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, _NAMES, 1)
+    return f"module 'lace' has no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def __dir__() -> list[str]:

@@ -15,6 +15,7 @@ LaceError
 ├── StoreError              the store cannot do it (disk full, read-only, not a store)
 │   ├── CursorExpired           a cursor of changes that the store cannot go on from
 │   └── StoreDamaged            what it holds is not what was written
+├── NotConverged            an exchange ended before both sides had everything: carries its status
 ├── NotFound                nothing is stored under that name
 ├── KeyUnavailable          a signing key is missing or unusable
 ├── MissingExtra            a package that only some installations have is not installed
@@ -165,6 +166,18 @@ class RemoteProtocolError(LaceError):
     """The peer made a move that the protocol forbids."""
 
 
+class NotConverged(LaceError):
+    """An exchange did not end as it should; `status` is one word of `lace.ExchangeStatus`, `detail` says why."""
+
+    def __init__(self, status: str, detail: str = "") -> None:
+        super().__init__(status, detail)
+        self.status = status
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"the exchange ended {self.status.replace('_', ' ')}" + (f": {self.detail}" if self.detail else "")
+
+
 class StoreError(LaceError):
     """A store cannot do what was asked; what it acknowledged before is still there."""
 
@@ -199,7 +212,7 @@ class IncompleteContent(NotFound):
     def __init__(self, message: str, record: str = "", missing: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.record = record  # the manifest
-        self.missing = tuple(missing)
+        self.missing: tuple[str, ...] = tuple(missing)
 
 
 class KeyUnavailable(LaceError):

@@ -49,6 +49,9 @@ class EngineThresholds:
     # rows one by one against columns (`lace.datalog.engine.turned_rules`)
     single_rows: int = 12  # rows that are followed one by one
     single_rows_reached: int = 96  # rows that these may lead to, before columns are the better way
+    # bodies that go round in a circle, value by value against two atoms at a time (`lace.datalog.engine.meeting`)
+    meeting_growth: float = 4.0  # rows that a join makes of one of those that it starts from
+    meeting_growth_followed: float = 32.0  # the same where a change is followed: rows that one row leads to
     # following a change against computing the stratum again (`lace.datalog.engine.follow`)
     follow_share: float = 0.4  # of what computing a stratum took: what following may take
     follow_rows: int = 16_384  # rows touched that are always worth trying

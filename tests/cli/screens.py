@@ -111,9 +111,15 @@ SCENES: dict[str, list[Scene]] = {
         scene("ls notes.lace"),
         scene("ls notes.lace --columns Title,Content-Type"),
         scene("ls notes.lace --json", wraps=True),
+        scene("ls notes.lace --all"),
         scene("ls notes.lace //nowhere"),
         scene("ls empty.lace"),
     ],
+    "retract": [
+        scene("retract notes.lace //u//ding//plain", wraps=True),
+        scene("retract notes.lace //u//ding//missing", exits=(1,)),
+    ],
+    "undo": [scene("undo notes.lace //u//ding//plain", exits=(0, 1), wraps=True)],
     "cat": [scene("cat notes.lace {hostile}", wraps=True)],
     "facts": [scene("facts notes.lace {hostile}", wraps=True)],
     "find": [
@@ -167,12 +173,36 @@ SCENES: dict[str, list[Scene]] = {
     ],
     "store": [scene("store notes.lace {plain} --to unix:{socket}", exits=(0, 1, 8))],
     "tap": [scene("tap trace.jsonl"), scene("tap trace.jsonl --facts", exits=(0, 2))],
+    "status": [
+        scene("status notes.lace --expose all", exits=(0, 1, 6, 8, 9, 10)),
+        scene("status notes.lace --offline", exits=(0, 1, 10)),
+        scene("status other.lace", exits=(1,)),
+    ],
+    "peers": [scene("peers served/far.lace", exits=(1, 3)), scene("peers notes.lace", exits=(1,))],
+    "reload": [scene("reload notes.lace", exits=(1,))],
+    "name": [
+        scene("name add notes.lace anna me"),
+        scene("name list notes.lace"),
+        scene("name list notes.lace --full", wraps=True),
+        scene("name rm notes.lace ana", exits=(7,)),
+    ],
     "remote": [
         scene("remote add notes.lace server unix:{socket} --key me"),
         scene("remote list notes.lace"),
         scene("remote rm notes.lace sever", exits=(1,)),
     ],
     "cert": [scene("cert localhost --cert c.pem --cert-key k.pem", wraps=True)],
+    "policy": [
+        scene("policy set club.lace members --group club --app notes,photos --admin me"),
+        scene("policy set club.lace members --group klub --app notes", exits=(2,)),
+        scene("policy set club.lace memers --app notes", exits=(1,)),
+        scene("policy show club.lace"),
+        scene("policy show club.lace tip"),
+        scene("policy log club.lace"),
+        scene("policy check club.lace"),
+        scene("policy check notes.lace", exits=(1,)),
+        scene("policy show notes.lace", exits=(1,)),
+    ],
     "check": [
         scene("check rules/select.lace", exits=(1,)),
         scene("check", "Bad(X) :- Fild(X,'Nme',_,V).", exits=(1,)),
@@ -241,7 +271,7 @@ def prepare(folder: Path) -> dict[str, str]:
             notes.put(b"x" * number, group="u", app="many", name=f"{number:03d}", headers={"Title": f"number {number}"})
         index(notes)
         notes.export(folder / "notes.bundle")
-    for name in ("other", "empty", "peer"):
+    for name in ("other", "empty", "peer", "club"):
         with lace.open(folder / f"{name}.lace", create=True) as one:
             if name == "peer":
                 one.put(b"hello\n", **place, name="plain", headers={"Title": "of the peer"})

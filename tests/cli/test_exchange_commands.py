@@ -113,6 +113,7 @@ def test_a_limit_and_an_abort_have_numbers_of_their_own() -> None:
         AbortReason.STREAM_BROKEN: ExitCode.CONNECTION,
         AbortReason.PHASE_TIMEOUT: ExitCode.CONNECTION,
         AbortReason.LOCAL_FAILURE: ExitCode.STORE,
+        AbortReason.REFUSED_BY_PEER: ExitCode.CONNECTION,
     }
     for reason in AbortReason:
         found = exit_code_of(Outcome(InterlaceResult(), abort=reason.value, detail="x"))

@@ -126,3 +126,59 @@ def test_a_key_can_be_locked_and_unlocked_later(tmp_path: Path, monkeypatch: pyt
     held.write_text("\n")
     assert lace("lock", "me").exit_code == ExitCode.KEY
     assert SECRET in lace("show", "--secret", "me").stdout
+
+
+def test_a_key_comes_back_from_its_words_and_from_its_qr_text(home: Path, tmp_path: Path) -> None:
+    lace("import", "me", given=SECRET)
+    shown = lace("backup", "me")
+    assert shown.exit_code == 0
+    assert "&." not in shown.output
+    paper = tmp_path / "paper"
+    paper.write_text(shown.stdout)  # the numbers of the words do not matter
+    assert VERIFIER in lace("restore", "again", str(paper)).stdout
+    assert VERIFIER in lace("restore", "scanned", given=SECRET).stdout
+    assert lace("restore", "again", str(paper)).exit_code == ExitCode.KEY
+    assert "█" in lace("backup", "me", "--qr").stdout or "▀" in lace("backup", "me", "--qr").stdout
+
+
+def test_a_slip_in_the_words_makes_no_key_and_repeats_no_word(home: Path) -> None:
+    lace("import", "me", given=SECRET)
+    words = str(json.loads(lace("backup", "me", "--json").stdout)["words"]).split()
+    wrong = lace("restore", "again", given=" ".join([*words[1:], words[0]]))
+    assert wrong.exit_code == ExitCode.KEY
+    assert not any(word in wrong.output for word in words)
+    assert not (home / "keys" / "again.key").exists()
+
+
+def test_a_renamed_key_has_the_same_verifier_and_replaces_no_other(home: Path) -> None:
+    lace("import", "me", given=SECRET)
+    lace("new", "you")
+    assert lace("rename", "me", "you").exit_code == ExitCode.KEY
+    assert VERIFIER in lace("rename", "me", "ich").stdout
+    assert VERIFIER in lace("show", "ich").stdout
+    assert lace("show", "me").exit_code == ExitCode.KEY
+    assert lace("rename", "me", "x").exit_code == ExitCode.KEY
+    assert (home / "keys" / "ich.key").stat().st_mode & 0o077 == 0
+
+
+def test_a_key_is_removed_only_on_purpose(home: Path) -> None:
+    lace("import", "me", given=SECRET)
+    refused = lace("rm", "me")
+    assert refused.exit_code == ExitCode.USAGE
+    assert "`lace key backup` was never run" in refused.output
+    assert lace("show", "me").exit_code == 0
+    assert VERIFIER in lace("rm", "me", "--yes").stdout
+    assert list((home / "keys").iterdir()) == []
+    assert lace("rm", "me", "--yes").exit_code == ExitCode.KEY
+
+
+def test_a_backup_of_a_lace_says_that_keys_are_not_in_it_until_they_are_backed_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    runner.invoke(app, ["init", "a.lace"])
+    lace("import", "me", given=SECRET)
+    assert "(me)" in runner.invoke(app, ["backup", "a.lace", "b.lace"]).stderr
+    lace("backup", "me")
+    assert runner.invoke(app, ["backup", "a.lace", "c.lace"]).stderr == ""

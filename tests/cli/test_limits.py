@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 import lace
 from lace.cli.app import app
-from lace.cli.commands.serve import policy_terms
+from lace.cli.commands.serve import word_rules
 from lace.cli.options.nodefile import PolicyWords, read_node_file
 from lace.datalog.language.limiting import LIMIT_NAMES, limits_with, parse_limit, stated_limits
 from lace.datalog.language.parser import parse_facts
@@ -162,8 +162,8 @@ def test_a_node_file_says_what_rules_may_use(tmp_path: Path) -> None:
     )
     policy = PolicyWords(select=[str(rules)])
     with pytest.raises(LaceError, match="max_tuple_arity"):
-        policy_terms(policy, lace.EngineLimits())
-    assert policy_terms(policy, read_node_file(path).rule_limits).engine_limits.max_tuple_arity == 12
+        word_rules(policy, lace.EngineLimits())
+    assert word_rules(policy, read_node_file(path).rule_limits).limits.max_tuple_arity == 12
     path.write_text('store = "notes.lace"\n[rule_limits]\nmax_arity = 12\n', "utf-8")
     with pytest.raises(InvalidText, match="max_tuple_arity"):
         read_node_file(path)

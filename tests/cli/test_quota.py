@@ -10,10 +10,9 @@ from click.testing import CliRunner, Result
 
 import lace as api
 from lace.cli.app import app
-from lace.cli.options.amounts import parse_allowance, quotas_with
 from lace.cli.options.nodefile import read_node_file
 from lace.errors import InvalidText
-from lace.runtime.host.quotas import FOR_STRANGERS, Allowance
+from lace.runtime.host.quotas import FOR_STRANGERS, Allowance, parse_allowance, quotas_with
 from lace.store.ledger import Brought, charge
 
 

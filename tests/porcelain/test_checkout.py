@@ -222,3 +222,65 @@ def test_in_and_out_is_the_same_folder(
         if kept:
             list(one.checkout(folder / "out"))
             assert files_of(folder / "out") == files_of(source)
+
+
+ODD = [
+    b"a{b}|c",
+    b"line\nend",
+    b"caf\xe9",
+    "café".encode(),
+    "cafe\u0301".encode(),
+    b"A",
+    b"a",
+    b"x^41",
+    b"n" * 255,
+    b"0..9",
+]
+
+
+@pytest.mark.clause("082-NAME-07", "082-ATTR-06", "082-LINK-03")
+def test_whatever_a_name_is_made_of_comes_out_as_it_went_in(notes: lace.Lace, tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    (source / "empty" / "er").mkdir(parents=True)
+    for number, name in enumerate(ODD):
+        (source / os.fsdecode(name)).write_bytes(b"%d" % number)
+    (source / "to").symlink_to("empty/../A")
+    os.chmod(source / "A", 0o755)
+    os.utime(source / "a", ns=(10**18 + 5, 10**18 + 5))
+    assert states(notes.put_tree(source, **PLACE)) == {"new": len(ODD) + 2}
+    assert states(notes.put_tree(source, **PLACE)) == {"unchanged": len(ODD) + 2}
+    assert states(notes.checkout(out)) == {"new": len(ODD) + 2}
+    assert sorted(os.listdir(os.fsencode(out))) == sorted([*ODD, b"empty", b"to"])
+    assert all((out / os.fsdecode(name)).read_bytes() == b"%d" % number for number, name in enumerate(ODD))
+    assert (out / "empty" / "er").is_dir()
+    assert os.readlink(out / "to") == "empty/../A"
+    assert [os.access(out / name, os.X_OK) for name in "Aa"] == [True, False]
+    assert (out / "a").stat().st_mtime_ns == 10**18 + 5
+    assert states(notes.checkout(out)) == {"unchanged": len(ODD) + 2}
+    os.chmod(source / "A", 0o644)
+    os.utime(source / "a")
+    assert states(notes.put_tree(source, **PLACE)) == {"unchanged": len(ODD) + 1, "changed": 1}
+    assert states(notes.checkout(out)) == {"unchanged": len(ODD) + 1, "changed": 1}
+    assert not os.access(out / "A", os.X_OK)
+
+
+@pytest.mark.clause("082-LINK-01", "082-ATTR-03")
+def test_what_leads_out_of_the_folder_or_is_no_file_is_told(notes: lace.Lace, tmp_path: Path) -> None:
+    source, outside = make(tmp_path / "in", {"kept": b"x"}), make(tmp_path / "outside", {"kept": b"kept"})
+    (source / "way").symlink_to("../outside")
+    os.mkfifo(source / "pipe")
+    assert states(notes.put_tree(source, **PLACE)) == {"new": 1, "refused": 2}
+    link = {"headers": {"File-Kind": "link"}}
+    for name, target in {"a": b"../outside", "b": str(outside).encode(), "c/d": b"../..", "e^2Ff": b"kept"}.items():
+        notes.put(target, **PLACE, **link, name=name)
+    notes.put(b"evil", **PLACE, name="a/kept")
+    found = {result.name: result.state.value for result in notes.checkout(tmp_path / "out", replace=True)}
+    assert found == {
+        "a": "refused",
+        "b": "refused",
+        "c/d": "refused",
+        "e^2Ff": "refused",
+        "a/kept": "new",
+        "kept": "new",
+    }
+    assert files_of(outside) == {"kept": b"kept"}

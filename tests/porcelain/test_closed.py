@@ -46,11 +46,16 @@ VERBS: dict[str, Callable[[Lace, Path], object]] = {
     "put_tree": lambda one, folder: list(one.put_tree(folder, group="u", app="ding")),
     "query": lambda one, _: one.query(RULES),
     "record": lambda one, _: one.record("//u//ding//n"),
+    "retract": lambda one, _: one.retract("//u//ding//n"),
+    "undo": lambda one, _: one.undo("//u//ding//n"),
+    "history": lambda one, _: list(one.history("//u//ding//n")),
+    "withdrawal": lambda one, _: one.withdrawal("//u//ding//n"),
     "resolve": lambda one, _: one.resolve("//u//ding//n"),
     "stat": lambda one, _: one.stat(),
     "store": lambda one, _: one.store,
     "stored": lambda one, _: one.stored("//u//ding//n"),
     "tip": lambda one, _: one.tip("//u//ding//n"),
+    "policy": lambda one, _: one.policy(),
     "tip_policy": lambda one, _: one.tip_policy() and one.tip("//u//ding//n"),
     "unlinked_blobs": lambda one, _: one.unlinked_blobs(),
     "verify": lambda one, _: list(one.verify()),
@@ -107,7 +112,7 @@ def test_a_function_over_a_closed_lace_says_that_it_is_closed(closed: Lace, name
 
 def test_the_tables_name_everything_that_is_public() -> None:
     public = {name for name, _ in inspect.getmembers(Lace) if not name.startswith("_")}
-    assert public - {"close"} == VERBS.keys()
+    assert public - {"clock", "close"} == VERBS.keys()
     takers = set()
     for name in lace.__all__:
         found = getattr(lace, name)

@@ -195,9 +195,10 @@ def test_a_hook_of_connect_serve_and_relay_may_be_async_and_may_raise(pair: tupl
         heard.append(what[-1])
 
     for hook in (hear, raising, raising_later):
-        with lace.serve(pair[0], f"unix:{tmp_path}/s.sock", expose="all", on_event=hook) as (address,):
-            assert lace.connect(pair[1], address, on_event=hook).result.fixed_point
-            with lace.serve(pair[1], f"unix:{tmp_path}/t.sock", expose="all", on_event=hook) as (other,):
+        hooks = lace.Hooks(on_event=hook)
+        with lace.serve(pair[0], f"unix:{tmp_path}/s.sock", expose="all", hooks=hooks) as (address,):
+            assert lace.connect(pair[1], address, hooks=hooks).result.fixed_point
+            with lace.serve(pair[1], f"unix:{tmp_path}/t.sock", expose="all", hooks=hooks) as (other,):
                 assert all(outcome.result.fixed_point for outcome in lace.relay(address, other, on_event=hook))
     assert heard
 

@@ -26,7 +26,11 @@ def test_two_programs_exchange_over_a_socket(tmp_path: Path) -> None:
         with serve(far, address, expose="all") as bound:
             assert bound == [address]
             outcome = connect(
-                near, address, select="//u", expose="selected", on_event=lambda _, event: events.append(event)
+                near,
+                address,
+                select="//u",
+                expose="selected",
+                hooks=lace.Hooks(on_event=lambda _, event: events.append(event)),
             )
         assert outcome.is_complete
         assert near.get("//u//a//1") == b"one"

@@ -76,10 +76,10 @@ def test_signing_follows_the_text_book(d0: int, msg32: bytes, aux: bytes) -> Non
 def test_the_contexts_are_exact() -> None:
     prefix = bytes.fromhex("6C6163652DF09F96A72F").decode()
     material = bytes(range(32))
-    assert keys._derive_scalar(material, 32) == key_deriver(prefix + "adhoc-key")(material, 32)
-    assert keys._derive_aux(material, 32) == key_deriver(prefix + "aux")(material, 32)
-    assert keys._derive_nonce(material, 32) == key_deriver(prefix + "nonce")(material, 32)
-    assert keys._derive_challenge(material, 32) == key_deriver(prefix + "challenge")(material, 32)
+    assert keys.derive_scalar(material, 32) == key_deriver(prefix + "adhoc-key")(material, 32)
+    assert keys.derive_aux(material, 32) == key_deriver(prefix + "aux")(material, 32)
+    assert keys.derive_nonce(material, 32) == key_deriver(prefix + "nonce")(material, 32)
+    assert keys.derive_challenge(material, 32) == key_deriver(prefix + "challenge")(material, 32)
 
 
 @pytest.mark.clause("009-KEY-05", "009-KEY-03", "009-SEC-03")
@@ -109,7 +109,7 @@ def test_the_next_xof_block_is_taken_when_one_is_no_scalar(
     bad: bytes, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = bad * count + be32(9) + be32(8) + be32(7)
-    monkeypatch.setattr(keys, "_derive_scalar", lambda material, length: stream[:length])
+    monkeypatch.setattr(keys, "derive_scalar", lambda material, length: stream[:length])
     assert first_scalar(bytes(32)) == be32(9)
 
 
@@ -203,7 +203,7 @@ def test_signing_refuses_odd_sizes_and_a_zero_aux(msg32: bytes, aux: bytes) -> N
 @pytest.mark.clause("009-SIGN-04")
 @pytest.mark.parametrize("nonce", [bytes(32), be32(N)])
 def test_a_nonce_of_zero_is_refused(nonce: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "_derive_nonce", lambda material, length: nonce)
+    monkeypatch.setattr(keys, "derive_nonce", lambda material, length: nonce)
     with pytest.raises(KeyUnavailable):
         nonce_scalar(bytes(32), bytes(32), bytes(32))
     with pytest.raises(KeyUnavailable):
@@ -398,4 +398,4 @@ def test_every_binding_of_the_library_gives_the_same_bytes(
         (three, 3, True),
         (three, 4, False),
     ):
-        assert curve._is_multiple_of_g(point, scalar) is same
+        assert curve.is_multiple_of_g(point, scalar) is same

@@ -90,7 +90,7 @@ def test_a_process_of_its_own_answers_as_we_do_whatever_becomes_of_it(seed: int,
         assert set(far.requestable) == set(near.requestable)
         send = (send | set(found.send_added)) - set(found.send_removed)
         if draw.random() < 0.5:
-            house.leave(house._rooms[0])  # somebody else needed it: it begins anew
+            house.leave(house.rooms[0])  # somebody else needed it: it begins anew
     assert far.requestable_with(list(claims.values()), "Opq_p", Call()) == near.requestable_with(
         list(claims.values()), "Opq_p", Call()
     )
@@ -107,13 +107,13 @@ def test_rules_that_ask_for_little_never_leave(store: RecordStore) -> None:
     house = GuestHouse(getattr(store, "path", None))
     evaluator = guest(store, group_module("u"), GuestLimits(), house)
     assert evaluator.evaluate(runtime(0), NOTHING, Call()).send_added
-    assert house._rooms == []
+    assert house.rooms == []
 
 
 def test_our_own_rules_never_leave_whoever_brings_them(store: RecordStore) -> None:
     house = GuestHouse(getattr(store, "path", None), AT_ONCE)
     assert guest(store, ALL, AT_ONCE, house).evaluate(runtime(0), NOTHING, Call()).send_added
-    assert house._rooms == []
+    assert house.rooms == []
 
 
 def test_fuel_ends_what_joins_for_ever_and_it_is_not_tried_again_at_once(store: RecordStore) -> None:
@@ -162,14 +162,14 @@ def test_work_that_nobody_waits_for_is_killed_and_so_is_what_waits_behind_it(sto
     ]
     for thread in threads:
         thread.start()
-    while not any(room.is_busy for room in house._rooms):
+    while not any(room.is_busy for room in house.rooms):
         pass
     for call in calls:
         call.cancel()
     for thread in threads:
         thread.join(60)
     assert len(stopped) == 2
-    assert house._rooms == []
+    assert house.rooms == []
     house.close()
 
 
@@ -178,7 +178,7 @@ def test_a_store_without_a_file_keeps_its_guests_here() -> None:
     memory.put([validate(record) for record in RECORDS])
     house = GuestHouse(None, AT_ONCE)
     assert guest(memory, group_module("u"), AT_ONCE, house).evaluate(runtime(0), NOTHING, Call()).send_added
-    assert house._rooms == []
+    assert house.rooms == []
 
 
 def honest_selectors() -> list[Module]:
@@ -233,7 +233,7 @@ def test_honest_selectors_never_need_more_than_the_first_fuel(tmp_path: Path) ->
     house = GuestHouse(getattr(store, "path", None))
     for module in honest_selectors():
         guest(store, module, house.limits, house).evaluate(runtime(0), NOTHING, Call())
-    assert house._rooms == []
+    assert house.rooms == []
     assert not house._costly
     store.close()
 
@@ -250,11 +250,11 @@ def test_processes_that_may_grow_large_evaluate_one_at_a_time(store: RecordStore
 
     house = GuestHouse(getattr(store, "path", None), limits)
     with house._lock:
-        first = house._free_room(None, 1)
+        first = house.free_room(None, 1)
         assert first is not None
         first.is_busy = True
-        assert house._free_room(None, 1) is None
-        assert house._free_room(None, 2) is not None
+        assert house.free_room(None, 1) is None
+        assert house.free_room(None, 2) is not None
         first.is_busy = False
     house.close()
 
@@ -263,14 +263,14 @@ def test_a_process_that_was_killed_counts_until_it_is_gone(store: RecordStore) -
     """So there are never more of them in memory than may evaluate, however fast guests come and go."""
     house = GuestHouse(getattr(store, "path", None), replace(AT_ONCE, processes=1))
     with house._lock:
-        house._leaving = 1
-        assert house._free_room(None, 1) is None
-        house._leaving = 0
-        room = house._free_room(None, 1)
+        house.leaving = 1
+        assert house.free_room(None, 1) is None
+        house.leaving = 0
+        room = house.free_room(None, 1)
         assert room is not None
-        assert house._free_room(None, 1) is None  # the idle one has to go first
-        assert house._leaving == 1
-        assert house._rooms == []
+        assert house.free_room(None, 1) is None  # the idle one has to go first
+        assert house.leaving == 1
+        assert house.rooms == []
     house.close()
 
 
@@ -292,10 +292,10 @@ def test_an_idle_process_that_the_system_kills_is_reaped_at_once_and_another_one
     far = guest(store, group_module("u"), limits, house)
     before = far.evaluate(runtime(0), NOTHING, Call())
     assert before.send_added
-    pid = house._rooms[0].worker.pid
+    pid = house.rooms[0].worker.pid
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: is_gone(pid))
-    assert house._rooms == []
+    assert house.rooms == []
     store.put([validate(plex("one more", group="u"))])
     assert len(far.evaluate(runtime(1), NOTHING, Call()).send_added) == 1
     house.refuse_again(far.policy.peer_rules)  # they are not refused: they did nothing
@@ -324,15 +324,15 @@ def test_a_kill_from_outside_is_no_fault_of_the_rules_and_they_are_tried_once_mo
     for _ in range(times):
 
         def another() -> bool:
-            return any(room.is_busy and room.worker.pid not in pids for room in house._rooms)
+            return any(room.is_busy and room.worker.pid not in pids for room in house.rooms)
 
         eventually(another)
-        pid = next(room.worker.pid for room in house._rooms if room.worker.pid not in pids)
+        pid = next(room.worker.pid for room in house.rooms if room.worker.pid not in pids)
         pids.add(pid)
         os.kill(pid, signal.SIGKILL)
         eventually(lambda pid=pid: is_gone(pid))
     if times == 1:
-        eventually(lambda: any(room.is_busy and room.worker.pid not in pids for room in house._rooms))
+        eventually(lambda: any(room.is_busy and room.worker.pid not in pids for room in house.rooms))
         call.cancel()  # another process is at it: that was to be seen
     thread.join(30)
     assert found == (

@@ -7,6 +7,7 @@ import hashlib
 import os
 import ssl
 import struct
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -25,7 +26,16 @@ class Gate:
     async def enter(self, source: str) -> Hostile:
         """A connection from a loopback address; each address counts as a network of its own."""
         context = _anybody() if self.is_tls else None
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0), ssl=context)
+        # Cancelled in the middle, asyncio would close politely, through TLS, and wait for an answer that no loop reads.
+        opening = asyncio.create_task(
+            asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0), ssl=context)
+        )
+        try:
+            reader, writer = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            with suppress(OSError):
+                (await opening)[1].transport.abort()
+            raise
         peer = Hostile(self, reader, writer)
         if self.scheme == "ws":
             try:

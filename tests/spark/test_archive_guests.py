@@ -54,7 +54,7 @@ def fill(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., FilledAr
         archive = FilledArchive(spark, folder, bounds=bounds, guest_limits=guest_limits)
         archive.put([validate(record) for record in RECORDS])
         if on_spark:
-            archive.archive.thresholds = ArchiveThresholds(in_process_bytes=0, held=0)
+            archive.archive.thresholds = ArchiveThresholds(in_process_bytes=0, held_rows=0)
         made.append(archive)
         return archive
 

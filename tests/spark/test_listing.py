@@ -26,6 +26,7 @@ from lace.policy.operand import Module
 from lace.policy.origin import Source, Viewer
 from lace.records.model import Blob, ValidRecord
 from lace.runtime.rules.evaluator import StoreEvaluator
+from lace.runtime.rules.policy import prepare
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.peer_listing import parsed_lines, require_sound, require_utf8
 from lace.spark.pipeline import Pipeline, PipelineSettings
@@ -66,20 +67,19 @@ def machine_says(here: list[ValidRecord], there: list[ValidRecord]) -> set[str]:
     """What the evaluator of a link would request."""
     store = MemoryStore()
     store.put(here)
-    evaluator = StoreEvaluator(store, Terms(module=PLAN.operands[0].module, exposures=(expose_all(),)))
-    evaluator.prepare(
-        PreparePolicy(
-            plan=PLAN,
-            local_index=0,
-            viewer=VIEWER,
-            schema=ALL_FIELDS,
-            send_gate=True,
-            exposures=(expose_all(),),
-            own_source=Source("Opq_o"),
-            peer_source=Source(PEER.source),
-            record_formats=frozenset({"H3"}),
-        )
+    terms = Terms(module=PLAN.operands[0].module, exposures=(expose_all(),))
+    asked = PreparePolicy(
+        plan=PLAN,
+        local_index=0,
+        viewer=VIEWER,
+        schema=ALL_FIELDS,
+        send_gate=True,
+        exposures=(expose_all(),),
+        own_source=Source("Opq_o"),
+        peer_source=Source(PEER.source),
+        record_formats=frozenset({"H3"}),
     )
+    evaluator = StoreEvaluator(store, prepare(asked, terms))
     runtime = RuntimeFacts(
         here=None, peer=None, transport="", encrypted=False, start=START, tick=START, skew_seconds=0
     )  # fmt: skip

@@ -126,6 +126,6 @@ def test_a_test_that_would_be_too_long_is_not_made() -> None:
     short = partial(asked, most_tests=4)
     assert short(many) is None
     assert short(nested) is None
-    loosely = asked(members)
+    loosely = short(members)
     assert loosely is not None
     assert not loosely.is_exact

@@ -15,6 +15,7 @@ import pytest
 
 import lace
 from lace.errors import StoreDamaged
+from lace.records.model import ValidRecord
 from lace.store import open_store
 from lace.store.columns.file import openers
 from lace.store.columns.tables import schema
@@ -39,10 +40,16 @@ def test_sums_taken_at_once_are_the_sums_taken_one_by_one() -> None:
         assert plain_sum(parts) == checksum(*parts) or not parts
 
 
+def retractions() -> list[ValidRecord]:
+    """Two records that an older program stores like any other."""
+    links = [("Retract+Link", f"version {plex(str(number)).hash}") for number in range(2)]
+    return [plex("withdrawn", data=b"", headers=headers) for headers in ([("Retract", "all")], links)]
+
+
 def old_store(path: Path) -> None:
     """A store as the first schema had it, written by hand from one of today."""
     with open_store(path, create=True) as store:
-        store.put([*assortment(), plex("gone")])
+        store.put([*assortment(), plex("gone"), *retractions()])
         store.delete(plex("gone").hash)
         store.put_setting("some", "key", b"value")
     with sqlite3.connect(path) as connection:
@@ -51,6 +58,7 @@ def old_store(path: Path) -> None:
             connection.execute(f"ALTER TABLE {table} DROP COLUMN sum")
         for column in ("segments", "segment_sums", "tombstones", "tombstone_sums", "generation", "sum"):
             connection.execute(f"ALTER TABLE state DROP COLUMN {column}")
+        connection.execute("ALTER TABLE coordinates DROP COLUMN withdraws")
         for table in ("openers", "symbol_runs", "symbol_pages"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("CREATE UNIQUE INDEX segments_in_order ON segments(first_record, last_record, records)")
@@ -65,6 +73,7 @@ def test_a_store_without_checksums_gets_them_when_it_is_opened_for_writing(tmp_p
         assert store.check_integrity() == []
         assert [store.get(record.hash) for record in assortment()] == [record.stored for record in assortment()]
         assert store.settings("some") == {"key": b"value"}
+        assert [len(entry.withdraws) for entry in store.versions("u", "ding", "withdrawn")] in ([1, 2], [2, 1])
         store.put([plex("more")])
         store.delete(plex("more").hash, assortment()[3].hash)
         assert store.check_integrity() == []

@@ -218,24 +218,24 @@ def test_records_that_come_and_go_while_a_lace_is_compacted_are_as_they_are(
             kept.difference_update(gone)
             other.put_setting("some", f"key {number}", b"value")
 
-        follow = upkeep._Compaction._follow
-        swap = upkeep._Compaction._swap
+        follow = upkeep.Compaction._follow
+        swap = upkeep.Compaction._swap
 
-        def interfered_follow(self: upkeep._Compaction) -> None:
+        def interfered_follow(self: upkeep.Compaction) -> None:
             if not self._is_swapping:
                 interfere()
             follow(self)
             if not self._is_swapping:
                 interfere()
 
-        def interfered_swap(self: upkeep._Compaction) -> None:
+        def interfered_swap(self: upkeep.Compaction) -> None:
             interfere()
             self._is_swapping = True
             swap(self)
 
-        monkeypatch.setattr(upkeep._Compaction, "_is_swapping", False, raising=False)
-        monkeypatch.setattr(upkeep._Compaction, "_follow", interfered_follow)
-        monkeypatch.setattr(upkeep._Compaction, "_swap", interfered_swap)
+        monkeypatch.setattr(upkeep.Compaction, "_is_swapping", False, raising=False)
+        monkeypatch.setattr(upkeep.Compaction, "_follow", interfered_follow)
+        monkeypatch.setattr(upkeep.Compaction, "_swap", interfered_swap)
         never = StoreThresholds(caught_up_records=-1)
         compact(path, lambda _: interfere() if number < 6 else None, thresholds=never)
     assert number > 20

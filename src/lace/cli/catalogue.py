@@ -31,6 +31,8 @@ CATALOGUE = (
     Verb("Records", "cat", "cat", "Write the stored bytes of records, headers and all."),
     Verb("Records", "facts", "facts", "Print the facts of one record or of all, one per line."),
     Verb("Records", "find", "find", "Find records by the words of their names, headers and text."),
+    Verb("Records", "retract", "retract", "Withdraw coordinates or versions, for everyone who has them."),
+    Verb("Records", "undo", "undo", "Take back a retraction."),
     Verb("Records", "rm", "rm", "Remove records and their facts."),
     Verb("Stores", "init", "init", "Create an empty lace."),
     Verb("Stores", "import", "import_", "Store the records of bundles, refusing the bad ones."),
@@ -49,7 +51,8 @@ CATALOGUE = (
         "inspect",
         "Look into laces, archives and captured streams from a browser.",
     ),
-    Verb("Keys", "key", "key", "Create, list, show, import and lock signing keys."),
+    Verb("Keys", "key", "key", "Create, list, show, import, lock and back up signing keys."),
+    Verb("Keys", "name", "name", "Give names to keys, and show what others call them."),
     Verb("Exchange", "interlace", "interlace", "Exchange records with a peer until neither wants more."),
     Verb("Exchange", "follow", "follow", "Keep an exchange with a peer open and print what happens."),
     Verb("Exchange", "serve", "serve", "Accept peers and exchange with each of them until stopped."),
@@ -57,8 +60,17 @@ CATALOGUE = (
     Verb("Exchange", "why", "why", "Show at which gate a record stops on its way to a peer."),
     Verb("Exchange", "store", "store", "Send records of a lace to a peer."),
     Verb("Exchange", "remote", "remote", "Give names to peers: where they are, and what proves who they are."),
+    Verb(
+        "Exchange",
+        "status",
+        "status",
+        "Show whether a lace and its remotes hold the same, and what is missing where.",
+    ),
+    Verb("Exchange", "peers", "peers", "Show who is connected to the nodes that run over a lace."),
+    Verb("Exchange", "reload", "reload", "Have running nodes read their settings again, without losing links."),
     Verb("Exchange", "tap", "tap", "Show a stream decoded, with sizes and times."),
     Verb("Exchange", "cert", "cert", "Create a self-signed certificate for wss and print its pin."),
+    Verb("People", "policy", "policy", "Set, show, edit and check the policy that a lace carries."),
     Verb("Rules", "check", "check", "Check rule files and show every error."),
     Verb("Rules", "explain", "explain", "Show why a fact holds, or why it does not."),
     Verb("Rules", "fmt", "fmt", "Write rule files in canonical order and spacing."),
@@ -89,5 +101,5 @@ CATALOGUE = (
     Verb("More", "help", "help", "Explain a command or a topic."),
 )
 
-SECTIONS = ("Records", "Stores", "Keys", "Rules", "Exchange", "Pipeline", "More")
+SECTIONS = ("Records", "Stores", "Keys", "People", "Rules", "Exchange", "Pipeline", "More")
 BY_NAME = {entry.name: entry for entry in CATALOGUE}

@@ -67,9 +67,9 @@ class Meter:
         self._singles = 0  # rows followed one by one and not yet counted
         self._budget_ends = _NO_BUDGET
         self._guest_runs = False
-        self.rows = 0  # touched since `begin`
-        self.guest_rows = 0  # those of them that guests' rules touched
-        self.held_bytes = 0  # by derived facts
+        self.rows: int = 0  # touched since `begin`
+        self.guest_rows: int = 0  # those of them that guests' rules touched
+        self.held_bytes: int = 0  # by derived facts
 
     def begin(self) -> None:
         """Start counting for another piece of work."""

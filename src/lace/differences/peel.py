@@ -38,7 +38,7 @@ class Peeler:
         self._left = no_symbols()  # what the ids found so far do not explain
         self._found: list[tuple[U64, bool]] = []  # with whether they are ours
         self._known: set[int] = set()
-        self.is_hopeless = False  # more ids than symbols, or one id twice: no difference of sets has this sketch
+        self.is_hopeless: bool = False  # more ids than symbols, or one id twice: no difference of sets has this sketch
 
     @property
     def symbols(self) -> int:

@@ -39,7 +39,7 @@ class SetView:
         self._key = key
         keyed = keyed_ids(self._ids, key)
         self._short = keyed.short
-        self.measured = measure(keyed) if sums else nothing()  # the set's measure, if it is wanted too
+        self.measured: U64 = measure(keyed) if sums else nothing()  # the set's measure, if it is wanted too
 
     def symbols(self, start: int, end: int) -> Symbols:
         """Symbols of the set's sketch."""

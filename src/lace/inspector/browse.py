@@ -213,7 +213,7 @@ def _child_data(child: Child, tip: Tip | None) -> Data:
 
 
 def tip_at(opened: OpenedLace, group: str, app: str, name: str) -> Tip | None:
-    """The tip of a coordinate, as `lace get` finds it; None if every version is dated too far ahead."""
+    """The tip of a coordinate, as `lace get` finds it; None if every version is withdrawn or dated too far ahead."""
     try:
         return opened.lace.tip(Coordinate(group=group, app=app, name=name))
     except NotFound:
@@ -237,7 +237,8 @@ def several(tip: Tip) -> Markup | None:
 
 def no_tip() -> Markup:
     """A badge for a name without a tip."""
-    return join(" ", tag("span", "no tip", class_="badge warn", title="Every version is dated too far ahead."))
+    title = "Every version is withdrawn or dated too far ahead."
+    return join(" ", tag("span", "no tip", class_="badge warn", title=title))
 
 
 def entry_data(entry: Entry) -> Data:

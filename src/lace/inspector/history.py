@@ -27,9 +27,11 @@ from lace.inspector.widgets import (
     size,
     table,
     url,
+    utc,
 )
 from lace.porcelain.tips import Tip, writer_of
 from lace.records.model import ValidRecord
+from lace.records.tip import JudgedVersion, VersionState, Withdrawals
 from lace.store.base import Entry
 
 HERE = "Browse"
@@ -53,12 +55,14 @@ def show_history(
     if record.type == "B":
         return empty("A Blob has no coordinate, so it has no history.")
     shown = versions[: limits.versions]
+    withdrawals = Withdrawals.of(versions, opened.lace.tip_policy())
     rows = []
     for place, entry in enumerate(shown):
         older = versions[place + 1] if place + 1 < len(versions) else None
         change = link("what changed", compare_url(opened, older.hash, entry.hash)) if older else "first version"
         mark = tag("span", "this one", class_="badge") if entry.hash == record.hash else None
         is_tip = tag("span", "tip", class_="badge good") if tip is not None and entry.hash == tip.entry.hash else None
+        is_tip = is_tip or _withdrawn(withdrawals.judge(entry))
         rows.append(
             (
                 join(hash_link(entry.hash, record_url(opened, entry.hash)), " ", is_tip, " ", mark),
@@ -77,6 +81,16 @@ def show_history(
         listing,
         more and tag("p", f"The newest {len(shown)} versions.", class_="note"),
     )
+
+
+def _withdrawn(found: JudgedVersion[Entry]) -> Markup | None:
+    """A badge for a version that is withdrawn, or that withdraws others."""
+    if found.by is not None:
+        said = f"by {writer_of(found.by)}, {utc(found.by.tai)} UTC"
+        return tag("span", "withdrawn", class_="badge warn", title=said)
+    if found.state is VersionState.RETRACTS:
+        return tag("span", "withdraws", class_="badge warn", title="It withdraws versions and has nothing to read.")
+    return None
 
 
 def writers(opened: OpenedLace, tip: Tip | None) -> Markup | None:
@@ -100,7 +114,7 @@ def writers(opened: OpenedLace, tip: Tip | None) -> Markup | None:
     said = tag(
         "p",
         tag("strong", f"{len(newest):,} writers at one coordinate."),
-        " The tip is the newest version, no matter who signed it.",
+        " The tip is the newest version that is not withdrawn, no matter who signed it.",
     )
     return notice("warning", join(said, tag("ul", listed)))
 

@@ -26,7 +26,7 @@ class Inspector:
     """A bound server; `address` is what to open."""
 
     def __init__(self, inspected: Inspected, port: int = 0) -> None:
-        self.token = secrets.token_urlsafe(24)
+        self.token: str = secrets.token_urlsafe(24)
         self._socket = _bound(port)
         self.port: int = self._socket.getsockname()[1]
         self.inspected = inspected

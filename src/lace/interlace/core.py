@@ -27,19 +27,19 @@ class Core:
 
     def __init__(self, config: MachineConfig) -> None:
         self.config = config
-        self.phase = Phase.NEW
+        self.phase: Phase = Phase.NEW
         self.now_ns = 0
-        self.deadline_ns = 0
-        self.sent = False  # our part of the current phase
-        self.received = False  # the peer's part of it
+        self.deadline_ns: int = 0
+        self.sent: bool = False  # our part of the current phase
+        self.received: bool = False  # the peer's part of it
         self.question: Question | None = None  # what the exchange stands still for
         self.close_requested = False
         self.next_config: MachineConfig | None = None  # with our rules of the next epoch
         self.local_changed = False  # something that an evaluation reads changed since the last one for a listing
         self.storing: set[str] = set()  # received and not yet answered
-        self.requests = RequestBook()
-        self.refusals = RefusalBook()
-        self.ledger = Ledger(max_hashes=config.terms.max_result_hashes)
+        self.requests: RequestBook = RequestBook()
+        self.refusals: RefusalBook = RefusalBook()
+        self.ledger: Ledger = Ledger(max_hashes=config.terms.max_result_hashes)
         self._out: list[Effect] = []
 
     @property

@@ -139,3 +139,4 @@ Event = (
     | Ticked
     | Closed
 )
+"""Anything that may happen on a link."""

@@ -88,13 +88,13 @@ class Call:
     __slots__ = ("_is_cancelled", "account", "bytes", "cpu_s", "max_rows", "may_wait", "payer", "rows")
 
     def __init__(self, max_rows: int | None = None, payer: Payer | None = None, *, may_wait: bool = True) -> None:
-        self.max_rows = max_rows
-        self.payer = payer
-        self.may_wait = may_wait  # False on an event loop, where other links would wait as well
+        self.max_rows: int | None = max_rows
+        self.payer: Payer | None = payer
+        self.may_wait: bool = may_wait  # False on an event loop, where other links would wait as well
         self.account: Hashable = None  # whose turn it takes where calls wait for one; None: of whom the host is for
-        self.rows = 0
-        self.bytes = 0
-        self.cpu_s = 0.0  # beside that of the calling thread: more by other processes, less by what others pay
+        self.rows: int = 0
+        self.bytes: int = 0
+        self.cpu_s: float = 0.0  # beside that of the calling thread: more by other processes, less by what others pay
         self._is_cancelled = False
 
     def cancel(self) -> None:

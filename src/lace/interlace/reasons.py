@@ -29,7 +29,24 @@ class AbortReason(StrEnum):
     RECORD_NOT_REQUESTED = "record response with no current outstanding requested hash"  # 050-ERR-15
     EVALUATION_FAILED = "evaluation error"  # 050-EVAL-04
     STREAM_BROKEN = "stream broken in the middle of a phase"  # 060: a disconnect that is not at a phase boundary
+    REFUSED_BY_PEER = "refused by the peer"  # 072-TELL-03: it has no terms for us, and says so
+    REFUSED_BY_US = "refused by our side"
     LOCAL_FAILURE = "local failure"  # our own store or listing; the peer did nothing wrong
+
+
+class ExchangeRefusal(StrEnum):
+    """Why a side refuses a whole exchange, as the peer is told (072-REASON-01)."""
+
+    POLICY = "policy"
+    TRUST = "trust"
+    FAILED = "failed"
+
+
+REFUSAL_TEXTS = {
+    ExchangeRefusal.POLICY: "its policy has no terms for us",
+    ExchangeRefusal.TRUST: "it exchanges with peers that it trusts, and our key is not one of theirs",
+    ExchangeRefusal.FAILED: "it failed to decide about us",
+}
 
 
 class ProtocolAbort(RemoteProtocolError):

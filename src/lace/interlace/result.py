@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from enum import StrEnum
 
 from lace.interlace.loop.refusals import NOTHING_HELD_BACK, HeldBack, Reason
 from lace.notation.identifiers import ExchangePlanId, RecordHash, Verifier
 from lace.values import dataclass
+
+
+class ExchangeStatus(StrEnum):
+    """How an exchange ended, the best first."""
+
+    CONVERGED = "converged"  # both sides are known to have what both rules select
+    INCOMPLETE = "incomplete"  # it went to its end, and a side refused, lacked or did not confirm something
+    CLOSED_EARLY = "closed_early"  # it ended before that: a side hung up, was lost, or broke the protocol
+    LIMITED = "limited"  # a limit ended it
+    REFUSED = "refused"  # a side has no terms for the other, and nothing was exchanged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +63,33 @@ class InterlaceResult:
     def is_converged(self) -> bool:
         """Whether both sides are known to have what both rules select; what a peer did not confirm is not known."""
         return self.is_complete and not self.has_refusals and not self.unconfirmed_hashes
+
+    @property
+    def status(self) -> ExchangeStatus:
+        """How it ended, for an exchange that nobody broke off."""
+        if self.limit_reached:
+            return ExchangeStatus.LIMITED
+        if not self.is_complete:
+            return ExchangeStatus.CLOSED_EARLY
+        return ExchangeStatus.CONVERGED if self.is_converged else ExchangeStatus.INCOMPLETE
+
+    @property
+    def missing(self) -> str:
+        """What keeps it from being converged, in words; empty if nothing does."""
+        counts = (
+            (len(self.rejected_hashes), "rejected here"),
+            (len(self.not_available_hashes), "no longer to be had"),
+            (sum(self.held_back.values()), "wanted and not asked for"),
+            (sum(self.held_back_by_peer.counts.values()), "that the peer wants and does not ask for"),
+            (len(self.missed_by_peer), "that the peer did not keep"),
+            (len(self.unconfirmed_hashes), "that the peer did not confirm"),
+        )
+        said = [f"{count:,} {what}" for count, what in counts if count]
+        if self.limit_reached:
+            said.insert(0, f"the limit {self.limit_reached} was reached")
+        elif not self.is_complete:
+            said.insert(0, f"closed by {'the peer' if self.closed_by_peer else 'our side'} before its end")
+        return ", ".join(said)
 
     @property
     def has_refusals(self) -> bool:

@@ -15,6 +15,7 @@ from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.notation.fact import Fact, Predicate
 
 EXCHANGE_OPERAND = Predicate("ExchangeOperand", 4)
+EXCHANGE_REFUSED = Predicate("ExchangeRefused", 1)  # 072-FACT-01
 
 HELLO_EXCHANGE_PLAN = Predicate("HelloExchangePlan", 1)
 HELLO_SIGNER = Predicate("HelloSigner", 1)
@@ -55,7 +56,7 @@ TICK_READY = Predicate("TickReady", 1)
 class Block(Enum):
     """The kinds of fact block and what each may hold."""
 
-    SETUP = frozenset({EXCHANGE_OPERAND})
+    SETUP = frozenset({EXCHANGE_OPERAND, EXCHANGE_REFUSED})
     HELLO = frozenset({
         HELLO_EXCHANGE_PLAN, HELLO_SIGNER, HELLO_TAI, HELLO_TICK_INTERVAL, HELLO_RECORD_FORMAT,
         HELLO_ADVERTISED_FIELD, HELLO_ALL_ADVERTISED_FIELDS, HELLO_LIMIT,

@@ -33,7 +33,7 @@ class ByteSource:
         self._chunks: deque[bytes] = deque()
         self._waiting = 0  # bytes in _chunks
         self._ended = ended
-        self.consumed = 0  # bytes handed out since the beginning
+        self.consumed: int = 0  # bytes handed out since the beginning
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Add the next bytes of the stream."""

@@ -55,9 +55,9 @@ class FactColumn(Sequence[Fact]):
     __slots__ = ("firsts", "predicate", "rest")
 
     def __init__(self, predicate: Predicate, firsts: Sequence[str], rest: tuple[str, ...] = ()) -> None:
-        self.predicate = predicate
-        self.firsts = firsts
-        self.rest = rest
+        self.predicate: Predicate = predicate
+        self.firsts: Sequence[str] = firsts
+        self.rest: tuple[str, ...] = rest
 
     def __len__(self) -> int:
         return len(self.firsts)

@@ -55,8 +55,8 @@ class Verifier(Identifier):
     """`V.<b64a>.H3`: a public key's x-coordinate."""
 
     __slots__ = ()
-    PREFIX = "V."
-    SUFFIX = f".{H3}"
+    PREFIX: ClassVar[str] = "V."
+    SUFFIX: ClassVar[str] = f".{H3}"
     PATTERN: ClassVar[str] = rf"V\.{DIGEST_PATTERN}\.{H3}"
 
 
@@ -64,21 +64,21 @@ class LacegramId(Identifier):
     """`R.<b64a>`: canonical lacegram text."""
 
     __slots__ = ()
-    PREFIX = "R."
+    PREFIX: ClassVar[str] = "R."
 
 
 class RuleId(Identifier):
     """`U.<b64a>`: one canonical rule line."""
 
     __slots__ = ()
-    PREFIX = "U."
+    PREFIX: ClassVar[str] = "U."
 
 
 class ExchangePlanId(Identifier):
     """`E.<b64a>`: a canonical exchange-plan transcript."""
 
     __slots__ = ()
-    PREFIX = "E."
+    PREFIX: ClassVar[str] = "E."
 
 
 RECORD_HASH_LENGTH = PAYLOAD.stop + len(f".{H3}")

@@ -1,15 +1,17 @@
 """The policy of a lace as records: `//G//policy//select` and its siblings, signed by admins.
 
-Rule: of each kind, the newest version that an admin in force signed and that is dated within the horizon is in force.
-Nothing else is: not a version of somebody else, whatever its time, and not one whose bytes came first.
+Rule: of each kind, the newest version that an admin in force signed, that is dated within the horizon and that can be
+read is in force. Nothing else is: not a version of somebody else, whatever its time, and not one that came first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from enum import StrEnum
 
 from lace.notation.identifiers import RecordHash, Verifier
+from lace.people.kinds import MAX_POLICY_BYTES, PolicyKind, is_readable
 from lace.people.root import Root, pinned_root
 from lace.people.standing import POLICY_APP, admins_in_force
 from lace.records.tip import TipPolicy
@@ -18,15 +20,14 @@ from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
 
 
-class PolicyKind(StrEnum):
-    """The records of a policy; the value is the Name of the record."""
+class PolicyStanding(StrEnum):
+    """Why a version of a policy is in force, or is not."""
 
-    SELECT = "select"
-    EXPOSE = "expose"
-    RECEIVE = "receive"
-    TIP = "tip"
-    KEEP = "keep"
-    QUOTA = "quota"
+    IN_FORCE = "in force"
+    REPLACED = "replaced"
+    NOT_BY_AN_ADMIN = "not signed by an admin"
+    TOO_FAR_AHEAD = "dated too far ahead"
+    UNREADABLE = "cannot be read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +36,10 @@ class PolicyVersion:
 
     kind: PolicyKind
     hash: RecordHash
-    signer: Verifier
+    signer: Verifier | None
     tai: str
     text: str
+    standing: PolicyStanding = PolicyStanding.IN_FORCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +48,22 @@ class PolicyInForce:
 
     root: Root
     admins: frozenset[Verifier]
-    versions: Mapping[PolicyKind, PolicyVersion]  # only the kinds that some admin has set
+    versions: Mapping[PolicyKind, PolicyVersion] = field(default_factory=dict)  # only the kinds that some admin has set
 
     def text(self, kind: PolicyKind) -> str | None:
         """The text of one kind; None if nobody set it."""
         found = self.versions.get(kind)
         return None if found is None else found.text
+
+    @property
+    def hashes(self) -> frozenset[RecordHash]:
+        """The records that are in force: two policies with the same ones are the same."""
+        return frozenset(version.hash for version in self.versions.values())
+
+    def newer_than(self, before: PolicyInForce | None) -> list[PolicyVersion]:
+        """The versions that were not in force before."""
+        known = before.hashes if before is not None else frozenset()
+        return [version for version in self.versions.values() if version.hash not in known]
 
 
 def policy_in_force(store: RecordStore, tips: TipPolicy) -> PolicyInForce | None:
@@ -62,28 +74,63 @@ def policy_in_force(store: RecordStore, tips: TipPolicy) -> PolicyInForce | None
     admins = admins_in_force(store, root)
     found = {}
     for kind in PolicyKind:
-        version = next(versions_in_force(store, root, admins, kind, tips), None)
+        versions = versions_of(store, root, admins, kind, tips, only_by_admins=True)
+        version = next((one for one in versions if one.standing is PolicyStanding.IN_FORCE), None)
         if version is not None:
             found[kind] = version
     return PolicyInForce(root=root, admins=admins, versions=found)
 
 
-def versions_in_force(
-    store: RecordStore, root: Root, admins: frozenset[Verifier], kind: PolicyKind, tips: TipPolicy
+def versions_of(
+    store: RecordStore,
+    root: Root,
+    admins: frozenset[Verifier],
+    kind: PolicyKind,
+    tips: TipPolicy,
+    *,
+    only_by_admins: bool = False,
 ) -> Iterator[PolicyVersion]:
-    """The versions of one kind that admins signed, newest first: the first is in force, the others were replaced."""
-    for entry in store.newest_first(root.group, POLICY_APP, kind, until=tips.until):
-        if entry.signer in admins and (version := _read(store, kind, entry)) is not None:
+    """Every version of one kind, newest first, with why it is in force or is not."""
+    is_taken = False
+    for entry in store.newest_first(root.group, POLICY_APP, kind):
+        if only_by_admins and entry.signer not in admins:
+            continue
+        version = _version(store, kind, entry, admins, tips, is_taken=is_taken)
+        if version is not None:
+            is_taken = is_taken or version.standing is PolicyStanding.IN_FORCE
             yield version
 
 
-def _read(store: RecordStore, kind: PolicyKind, entry: Entry) -> PolicyVersion | None:
-    """A version with its text; None if it went meanwhile or is not text."""
+def _version(
+    store: RecordStore,
+    kind: PolicyKind,
+    entry: Entry,
+    admins: frozenset[Verifier],
+    tips: TipPolicy,
+    *,
+    is_taken: bool,
+) -> PolicyVersion | None:
+    """A version; None if it went meanwhile."""
+    text = _text(store, entry)
+    if text is None:
+        return None
+    if entry.signer not in admins:
+        standing = PolicyStanding.NOT_BY_AN_ADMIN
+    elif not tips.admits(entry):
+        standing = PolicyStanding.TOO_FAR_AHEAD
+    elif is_taken:
+        standing = PolicyStanding.REPLACED
+    else:
+        standing = PolicyStanding.IN_FORCE if is_readable(kind, text) else PolicyStanding.UNREADABLE
+    signer = None if entry.signer is None else Verifier(entry.signer)
+    return PolicyVersion(kind=kind, hash=entry.hash, signer=signer, tai=entry.tai, text=text, standing=standing)
+
+
+def _text(store: RecordStore, entry: Entry) -> str | None:
+    """What a version says; what is no text, or too long for one, reads as a text that means nothing."""
+    if entry.data_length > MAX_POLICY_BYTES:
+        return "\0"
     stored = store.get(entry.hash)
-    if stored is None or entry.signer is None:
+    if stored is None:
         return None
-    try:
-        text = bytes(validate(stored, verify_signature=False).data).decode()
-    except UnicodeDecodeError:
-        return None
-    return PolicyVersion(kind=kind, hash=entry.hash, signer=Verifier(entry.signer), tai=entry.tai, text=text)
+    return bytes(validate(stored, verify_signature=False).data).decode(errors="replace")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from importlib.resources import files
+from weakref import WeakKeyDictionary
 
 from lace.datalog.engine import evaluate
 from lace.datalog.language.annotations import read_annotated
@@ -19,19 +19,16 @@ from lace.facts.derive import derive_facts
 from lace.notation.fact import Fact
 from lace.notation.identifiers import Verifier
 from lace.people.root import Root
+from lace.people.wording import core_rules
 from lace.records.validate import validate
 from lace.store.base import RecordStore
 
 ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP = "admin", "member", "device", "invite"
 LEFT_APP, SUCCESSOR_APP, POLICY_APP = "left", "successor", "policy"
 PEOPLE_APPS = (ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP, LEFT_APP, SUCCESSOR_APP, POLICY_APP)
-ADMIN = Predicate("Admin", 1)
-
-
-def core_rules(root: Root) -> str:
-    """The text of the core rules for a group and its founder, to be evaluated or included in a policy."""
-    text = (files("lace.people") / "rules" / "core.lace").read_text(encoding="utf-8")
-    return text.replace("@group", root.group).replace("@founder", root.founder)
+ADMIN, MEMBER = Predicate("Admin", 1), Predicate("Member", 1)
+_Kept = dict[tuple[Root, Predicate], tuple[tuple[str, ...], frozenset[Verifier]]]
+_KEPT: WeakKeyDictionary[RecordStore, _Kept] = WeakKeyDictionary()
 
 
 @lru_cache(maxsize=8)
@@ -56,4 +53,25 @@ def derived(store: RecordStore, root: Root, predicate: Predicate) -> list[tuple[
 
 def admins_in_force(store: RecordStore, root: Root) -> frozenset[Verifier]:
     """The admins of a group now."""
-    return frozenset(Verifier(verifier) for (verifier,) in derived(store, root, ADMIN))
+    return people_named(store, root, ADMIN)
+
+
+def members_in_force(store: RecordStore, root: Root) -> frozenset[Verifier]:
+    """The members of a group now, admins among them."""
+    return people_named(store, root, MEMBER)
+
+
+def people_named(store: RecordStore, root: Root, predicate: Predicate) -> frozenset[Verifier]:
+    """The people for whom a predicate of the core rules holds; worked out again only when people records change."""
+    kept = _KEPT.setdefault(store, {})
+    records = _people_records(store, root.group)
+    found = kept.get((root, predicate))
+    if found is None or found[0] != records:
+        people = frozenset(Verifier(verifier) for (verifier,) in derived(store, root, predicate))
+        found = kept[root, predicate] = (records, people)
+    return found[1]
+
+
+def _people_records(store: RecordStore, group: str) -> tuple[str, ...]:
+    """The people records that decide who is who, by their hashes."""
+    return tuple(str(entry.hash) for app in PEOPLE_APPS if app != POLICY_APP for entry in store.entries(group, app))

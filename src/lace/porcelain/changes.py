@@ -7,10 +7,11 @@ Nothing is kept for a reader: its position is a cursor, a text that it may save.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from threading import Event
+from typing import Self
 
 from lace.errors import CursorExpired, InvalidText
 from lace.notation.decimal import natural
@@ -48,22 +49,65 @@ def parse_cursor(text: str) -> StoreCursor:
     return StoreCursor(StoreRecordId(record), removal)
 
 
-@dataclass(frozen=True, slots=True)
 class ChangeStream:
-    """Changes since a cursor. Iterate over it, in a thread of its own or with `async for`; leave the loop to end it."""
+    """Changes since a cursor. Iterate over it, in a thread of its own or with `async for`.
 
-    store: RecordStore
-    since: StoreCursor
-    wait_s: float | None = None  # end after this long without news; None: never
-    poll_s: float = POLL_S
-    max_records: int = MAX_RECORDS
+    `close`, from any thread, ends every loop over it, also one that waits; so does leaving its `with` or `async with`.
+    """
+
+    def __init__(
+        self,
+        store: RecordStore,
+        since: StoreCursor,
+        wait_s: float | None = None,
+        poll_s: float = POLL_S,
+        max_records: int = MAX_RECORDS,
+    ) -> None:
+        self._store = store
+        self._since = since
+        self._wait_s = wait_s  # end after this long without news; None: never
+        self._poll_s = poll_s
+        self._max_records = max_records
+        self._is_closed = False
+        self._wakers: set[Callable[[], None]] = set()  # of loops that wait
+
+    def close(self) -> None:
+        """End every loop over this stream; closing it again does nothing."""
+        self._is_closed = True
+        for wake in list(self._wakers):
+            wake()
+
+    async def aclose(self) -> None:
+        """`close`, for `contextlib.aclosing` and `async with`."""
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _hearing(self, wake: Callable[[], None]) -> Iterator[None]:
+        unlisten = self._store.news.listen(wake)
+        self._wakers.add(wake)
+        try:
+            yield
+        finally:
+            self._wakers.discard(wake)
+            unlisten()
 
     def __iter__(self) -> Iterator[Change]:
         news = Event()
-        unlisten = self.store.news.listen(news.set)
-        cursor, heard = self.since, time.monotonic()
-        try:
-            while True:
+        cursor, heard = self._since, time.monotonic()
+        with self._hearing(news.set):
+            while not self._is_closed:
                 news.clear()  # before looking, so that nothing stored from here on is missed
                 change, cursor = self._after(cursor)
                 if change is not None:
@@ -71,10 +115,8 @@ class ChangeStream:
                     heard = time.monotonic()
                 elif self._is_over(heard):
                     return
-                else:
+                elif not self._is_closed:
                     news.wait(self._patience_s(heard))
-        finally:
-            unlisten()
 
     async def __aiter__(self) -> AsyncIterator[Change]:
         import asyncio  # only here: every command opens a lace, but few run an event loop
@@ -85,10 +127,9 @@ class ChangeStream:
             with suppress(RuntimeError):  # a thread may store something after the loop has ended
                 loop.call_soon_threadsafe(news.set)
 
-        unlisten = self.store.news.listen(tell)
-        cursor, heard = self.since, time.monotonic()
-        try:
-            while True:
+        cursor, heard = self._since, time.monotonic()
+        with self._hearing(tell):
+            while not self._is_closed:
                 news.clear()
                 change, cursor = await asyncio.to_thread(self._after, cursor)
                 if change is not None:
@@ -96,23 +137,21 @@ class ChangeStream:
                     heard = time.monotonic()
                 elif self._is_over(heard):
                     return
-                else:
+                elif not self._is_closed:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(news.wait(), self._patience_s(heard))
-        finally:
-            unlisten()
 
     def _is_over(self, heard: float) -> bool:
-        return self.wait_s is not None and time.monotonic() - heard >= self.wait_s
+        return self._wait_s is not None and time.monotonic() - heard >= self._wait_s
 
     def _patience_s(self, heard: float) -> float:
         """How long to wait for a signal before polling: another process's writes give none."""
-        left = self.poll_s if self.wait_s is None else heard + self.wait_s - time.monotonic()
-        return max(0.0, min(self.poll_s, left))
+        left = self._poll_s if self._wait_s is None else heard + self._wait_s - time.monotonic()
+        return max(0.0, min(self._poll_s, left))
 
     def _after(self, since: StoreCursor) -> tuple[Change | None, StoreCursor]:
         """The next change after a cursor, if there is one, and the cursor after it."""
-        now = self.store.cursor()
+        now = self._store.cursor()
         if now == since:
             return None, since
         if now.record < since.record or now.removal < since.removal:
@@ -121,14 +160,14 @@ class ChangeStream:
         if now.removal != since.removal:
             return self._with_removals(since)
         # Only additions: their names are enough, and a reader that starts at the beginning gets them in batches.
-        found = list(islice(self.store.records_since(since.record), self.max_records))
+        found = list(islice(self._store.records_since(since.record), self._max_records))
         if not found:
             return None, now
         reached = StoreCursor(found[-1][0], since.removal)
         return Change(tuple(record for _, record in found), (), format_cursor(reached)), reached
 
     def _with_removals(self, since: StoreCursor) -> tuple[Change | None, StoreCursor]:
-        changes = self.store.changes(since)
+        changes = self._store.changes(since)
         if changes is None:
             error = CursorExpired(f"this lace no longer knows what was removed since {format_cursor(since)}")
             error.add_note("list the lace again, then continue from its `cursor()`")

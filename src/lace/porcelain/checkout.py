@@ -9,7 +9,6 @@ replaced is synced before it takes its name; a new one is not, as `cp` does not.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
@@ -21,12 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from lace.errors import InvalidInput, InvalidText, LaceError, NotFound
-from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
 from lace.porcelain.content import CHUNK_FOLDER, is_same_content
 from lace.porcelain.listing import covered_entries
+from lace.porcelain.openfolder import CREATE, READ, OpenFolder, in_the_way, with_executable
 from lace.porcelain.putting import FileState
 from lace.records.coordinate import Prefix, parse_prefix
+from lace.records.fileform import Attributes, FileKind, leads_inside, path_of, read_attributes
 from lace.records.tip import TipPolicy, choose_tip
 from lace.store.base import Entry
 from lace.values import dataclass
@@ -34,11 +34,9 @@ from lace.values import dataclass
 if TYPE_CHECKING:
     from lace.porcelain.content import Progress
     from lace.porcelain.lace import Lace
+    from lace.records.model import ValidRecord
 
 _NESTED_MANIFEST = re.compile(rf"/{CHUNK_FOLDER}/[0-9]+\.\.[0-9]+$")
-_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
-_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
 VERSIONS_COMPARED = 64  # stored versions that a differing file is compared with before it counts as somebody's own
 
 
@@ -65,7 +63,7 @@ def check_out(
     """Write the tip of every coordinate of a place into a folder; a result for each file, given once it is there."""
     prefix = _one_space(lace, place)
     found = False
-    with _Folder(folder) as below:
+    with OpenFolder(folder) as below:
         for tip, versions in _tips(lace, prefix, policy):
             found = True
             name = _relative(prefix, tip.name)
@@ -103,10 +101,14 @@ def _tips(lace: Lace, prefix: Prefix, policy: TipPolicy) -> Iterator[tuple[Entry
         if _NESTED_MANIFEST.search(name):  # a part of the content that stands beside it
             continue
         tip = None
+        is_plain = True
         newest: deque[Entry] = deque(maxlen=VERSIONS_COMPARED)
         for version in together:  # oldest first, so the last that may be the tip is it
             newest.append(version)
             tip = choose_tip([version], policy) or tip
+            is_plain = is_plain and not version.withdraws
+        if tip is not None and not is_plain:
+            tip = choose_tip(lace.store.newest_first(tip.group, tip.app, tip.name), policy)
         if tip is not None:
             yield tip, list(newest)
 
@@ -118,52 +120,12 @@ def _relative(prefix: Prefix, name: str) -> str:
     return name.removeprefix(f"{prefix.name}/") if prefix.under else name.rpartition("/")[2]
 
 
-class _Folder(Closing):
-    """An open folder and the open folders on the way to the file that is written now.
-
-    Records come in the order of their names, so neighbours share most of the way. At most as many folders are
-    open as a path has parts.
-    """
-
-    def __init__(self, path: Path) -> None:
-        if os.open not in os.supports_dir_fd:
-            raise InvalidInput("checking out needs a system that opens files below an open folder", rule="platform")
-        path.mkdir(parents=True, exist_ok=True)
-        self.path = path
-        self._root = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | os.O_CLOEXEC)
-        self._way: list[tuple[str, int]] = []
-
-    def parent(self, parts: list[str]) -> int:
-        """The descriptor of a folder below this one, made if need be; OSError if a link or a file is in the way."""
-        shared = 0
-        while shared < min(len(parts), len(self._way)) and self._way[shared][0] == parts[shared]:
-            shared += 1
-        self._leave(shared)
-        for part in parts[shared:]:
-            above = self._way[-1][1] if self._way else self._root
-            with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=above)
-            self._way.append((part, os.open(part, _DIRECTORY, dir_fd=above)))
-        return self._way[-1][1] if self._way else self._root
-
-    def _leave(self, keep: int) -> None:
-        while len(self._way) > keep:
-            os.close(self._way.pop()[1])
-
-    def close(self) -> None:
-        """Let go of every descriptor; a second time does nothing."""
-        self._leave(0)
-        if self._root >= 0:
-            os.close(self._root)
-            self._root = -1
-
-
 @dataclass(frozen=True, slots=True)
 class _Writing:
     """How one file is written."""
 
     lace: Lace
-    below: _Folder
+    below: OpenFolder
     replace: bool
     progress: Progress | None
 
@@ -171,19 +133,26 @@ class _Writing:
         """Bring one file up to date; what became of it."""
         path = self.below.path / name
         try:
-            state, why = self._bring(tip, versions, name)
+            parts = path_of(name)
+            path = self.below.path.joinpath(*map(os.fsdecode, parts))
+            state, why = self._bring(tip, versions, parts)
         except LaceError as error:
             state, why = FileState.REFUSED, str(error)
         except OSError as error:
-            state, why = FileState.REFUSED, _in_the_way(error)
+            state, why = FileState.REFUSED, in_the_way(error)
         return CheckedOut(path, tip.name, tip.hash, state, why)
 
-    def _bring(self, tip: Entry, versions: list[Entry], name: str) -> tuple[FileState, str]:
-        *folders, file_name = name.split("/")
-        parent = self.below.parent(folders)
+    def _bring(self, tip: Entry, versions: list[Entry], parts: tuple[bytes, ...]) -> tuple[FileState, str]:
+        record = self.lace.load(tip.hash)
+        said = read_attributes(record.parts.headers)
+        if said.kind is FileKind.FOLDER:
+            return self._folder(parts), ""
+        parent = self.below.parent(parts[:-1])
+        if said.kind is FileKind.LINK:
+            return self._link(b"".join(self.lace.content(tip.hash)), parts, parent)
         mode = None
         try:
-            there = os.open(file_name, _READ, dir_fd=parent)
+            there = os.open(parts[-1], READ, dir_fd=parent)
         except FileNotFoundError:
             pass
         else:
@@ -191,32 +160,62 @@ class _Writing:
                 mode = os.fstat(file.fileno()).st_mode
                 if not stat.S_ISREG(mode):
                     return FileState.REFUSED, "something that is not a regular file has this path"
-                if self._has(tip, file):
-                    return FileState.UNCHANGED, ""
-                if not self.replace and not any(self._has(version, file) for version in versions):
+                if self._has(record, file):
+                    return self._mode(file.fileno(), mode, said), ""
+                if not self.replace and not any(self._has(self.lace.load(one.hash), file) for one in versions):
                     return FileState.REFUSED, "the file has content that this lace does not hold"
-        self._put_in_place(tip, parent, file_name, mode)
+        self._put_in_place(tip, parent, parts[-1], mode, said)
         return (FileState.NEW if mode is None else FileState.CHANGED), ""
 
-    def _has(self, version: Entry, file: BinaryIO) -> bool:
-        record = self.lace.load(version.hash)
-        return is_same_content(record, file, load=self.lace.load, limits=self.lace.limits)
+    def _folder(self, parts: tuple[bytes, ...]) -> FileState:
+        parent = self.below.parent(parts[:-1])
+        try:
+            os.mkdir(parts[-1], dir_fd=parent)
+        except FileExistsError:
+            self.below.parent(parts)  # it is a folder, or OSError
+            return FileState.UNCHANGED
+        return FileState.NEW
 
-    def _put_in_place(self, tip: Entry, parent: int, file_name: str, mode: int | None) -> None:
+    def _link(self, target: bytes, parts: tuple[bytes, ...], parent: int) -> tuple[FileState, str]:
+        if not leads_inside(parts, target):  # 082-LINK-01
+            return FileState.REFUSED, "it is a link that leads out of the folder"
+        try:
+            os.symlink(target, parts[-1], dir_fd=parent)
+        except FileExistsError:
+            with suppress(OSError):
+                if os.readlink(parts[-1], dir_fd=parent) == target:
+                    return FileState.UNCHANGED, ""
+            return FileState.REFUSED, "something else has this path"
+        return FileState.NEW, ""
+
+    def _has(self, version: ValidRecord, file: BinaryIO) -> bool:
+        return is_same_content(version, file, load=self.lace.load, limits=self.lace.limits)
+
+    def _mode(self, descriptor: int, mode: int, said: Attributes) -> FileState:
+        """Let the owner execute a file whose content is right, or no longer."""
+        wanted = with_executable(mode, executable=said.executable)
+        if wanted == stat.S_IMODE(mode):
+            return FileState.UNCHANGED
+        os.fchmod(descriptor, wanted)
+        return FileState.CHANGED
+
+    def _put_in_place(self, tip: Entry, parent: int, file_name: bytes, mode: int | None, said: Attributes) -> None:
         """Write beside, then rename: the path never holds half a file."""
         beside = f".lace-{os.getpid()}-{tip.id}.part"
         with ExitStack() as on_failure:
-            descriptor = os.open(beside, _CREATE, 0o666, dir_fd=parent)
+            descriptor = os.open(beside, CREATE, 0o777 if said.executable else 0o666, dir_fd=parent)
             on_failure.callback(_remove, beside, parent)
             with os.fdopen(descriptor, "wb") as file:
                 for piece in self.lace.content(tip.hash):
                     file.write(piece)
                     if self.progress is not None:
                         self.progress(len(piece))
+                file.flush()
+                if said.time_ns is not None:
+                    os.utime(descriptor, ns=(said.time_ns, said.time_ns))
                 if mode is not None:
-                    os.fchmod(file.fileno(), stat.S_IMODE(mode))
-                    file.flush()
-                    os.fsync(file.fileno())
+                    os.fchmod(descriptor, with_executable(mode, executable=said.executable))
+                    os.fsync(descriptor)
             os.rename(beside, file_name, src_dir_fd=parent, dst_dir_fd=parent)
             on_failure.pop_all()
 
@@ -224,9 +223,3 @@ class _Writing:
 def _remove(name: str, parent: int) -> None:
     with suppress(OSError):
         os.unlink(name, dir_fd=parent)
-
-
-def _in_the_way(error: OSError) -> str:
-    if isinstance(error, NotADirectoryError) or error.errno == errno.ELOOP:
-        return "a file or a symbolic link is in the way"
-    return error.strerror or str(error)

@@ -47,6 +47,7 @@ class ByteReader(Protocol):
 
 
 Content = bytes | bytearray | memoryview | Path | ByteReader
+"""What can be stored: bytes, a file by its path, or anything with `read(size)`."""
 Progress = Callable[[int], None]
 
 

@@ -9,8 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from inspect import iscoroutinefunction
 from pathlib import Path
+from typing import Self
 
-from lace.interlace.result import InterlaceResult
+from lace.errors import NotConverged
+from lace.interlace.result import ExchangeStatus, InterlaceResult
+from lace.interlace.setup.terms import Rules
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.policy.compile import agree
 from lace.policy.compose import union
@@ -23,15 +26,17 @@ from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
 from lace.porcelain.lace import Lace
 from lace.porcelain.visibility import NotExposed, held_back
-from lace.records.keys import SigningKey
+from lace.records.keys import Signer
 from lace.runtime.clock import SystemClock
 from lace.runtime.local.follow import LocalFollow
 from lace.runtime.local.local import OnEvent, exchange
 from lace.runtime.local.party import Party, local_terms
 from lace.values import dataclass
 
-Select = str | Module | Iterable["str | Module"] | None
-Expose = str | Exposure | Iterable["str | Exposure"]
+Select = str | Module | Iterable[str | Module] | None
+"""Which records: rules, a coordinate or its beginning, a hash, several of these, or None for all."""
+Expose = str | Exposure | Iterable[str | Exposure]
+"""What a peer may see: `all`, `selected`, `none`, rules, or several of these, all of which must allow a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,17 @@ class Exchanged:
     def is_converged(self) -> bool:
         """Whether both sides hold what both rules select: complete, with nothing refused or held back."""
         return self.first.is_converged and self.second.is_converged
+
+    @property
+    def status(self) -> ExchangeStatus:
+        """How it ended: the worse of what the two sides saw."""
+        return max(self.first.status, self.second.status, key=list(ExchangeStatus).index)
+
+    def raise_for_status(self) -> Self:
+        """NotConverged unless both sides have everything that both rules select; else this value."""
+        if not self.is_converged:
+            raise NotConverged(self.status, self.first.missing or self.second.missing)
+        return self
 
     @property
     def moved(self) -> int:
@@ -83,24 +99,37 @@ def exposures(expose: Expose, module: Module) -> tuple[Exposure, ...]:
     return expose_by(expose, selector=module)
 
 
+def rules_for(lace: Lace, select: Select, expose: Expose | None) -> Rules:
+    """The rules of a side: what the words say and, where there are none, what the policy of its lace says.
+
+    Without a policy, no selector means everything and no exposure means nothing.
+    """
+    policy = lace.policy() if select is None or expose is None else None
+    module = policy.module if select is None and policy is not None else selector(select)
+    if expose is not None:
+        return Rules(module, exposures(expose, module))
+    return Rules(module, policy.exposures if policy is not None else ())
+
+
 def interlace(
     first: Lace,
     second: Lace,
     *,
     select: Select = None,
-    expose: Expose = "none",
+    expose: Expose | None = None,
     their_select: Select = None,
     their_expose: Expose | None = None,
     here: Verifier | None = None,
     there: Verifier | None = None,
     send_gate: bool = True,
-    receipts: SigningKey | None = None,
+    receipts: Signer | None = None,
     on_event: OnEvent | None = None,
 ) -> Exchanged:
     """Exchange records between two laces until neither wants more.
 
-    `select` and `expose` hold for both, unless `their_select` and `their_expose` are given. By default nothing is
-    exposed, so nothing is sent: the result's notices say so. `on_event` runs in this thread; an exception it raises
+    `select` and `expose` hold for both, unless `their_select` and `their_expose` are given. A side for which neither is
+    given goes by the policy of its lace. Without a policy nothing is exposed by default, so nothing is sent: the
+    result's notices say so. `on_event` runs in this thread; an exception it raises
     ends the exchange and is raised here.
     """
     if iscoroutinefunction(on_event):
@@ -132,7 +161,7 @@ def follow(
     second: Lace,
     *,
     select: Select = None,
-    expose: Expose = "none",
+    expose: Expose | None = None,
     their_select: Select = None,
     their_expose: Expose | None = None,
     here: Verifier | None = None,
@@ -174,7 +203,7 @@ def _parties(
     first: Lace,
     second: Lace,
     select: Select,
-    expose: Expose,
+    expose: Expose | None,
     their_select: Select,
     their_expose: Expose | None,
     here: Verifier | None,
@@ -182,14 +211,18 @@ def _parties(
     *,
     send_gate: bool,
     is_open: bool = False,
-    receipts: SigningKey | None = None,
+    receipts: Signer | None = None,
 ) -> tuple[Party, Party]:
-    module = selector(select)
-    their_module = module if their_select is None else selector(their_select)
-    shown = exposures(expose, module)
-    their_shown = exposures(expose if their_expose is None else their_expose, their_module)
+    ours = rules_for(first, select, expose)
+    their_choice = select if their_select is None else their_select
+    theirs_are = rules_for(second, their_choice, expose if their_expose is None else their_expose)
     mine, theirs = local_parties(
-        first, second, (module, shown), (their_module, their_shown), send_gate=send_gate, is_open=is_open
+        first,
+        second,
+        (ours.module, ours.exposures),
+        (theirs_are.module, theirs_are.exposures),
+        send_gate=send_gate,
+        is_open=is_open,
     )
     return replace(mine, here=here, receipts=receipts), replace(theirs, here=there)
 

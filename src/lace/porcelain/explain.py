@@ -17,7 +17,7 @@ from lace.datalog.language.formatting import format_atom
 from lace.datalog.language.limiting import stated_limits
 from lace.datalog.language.parser import parse_atom
 from lace.datalog.language.syntax import Atom, Fact
-from lace.datalog.language.validate import check_program
+from lace.datalog.language.validate import CheckedProgram, check_program
 from lace.datalog.meter import Interrupt, never
 from lace.datalog.source import FactSource
 from lace.errors import NotFound
@@ -74,8 +74,8 @@ class Explainer:
         limits = limits or stated_limits(rules, name=name)
         self._base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
         annotated = read_annotated(rules, name=name, limits=limits)
-        self.annotations = annotated.sidecar
-        self.checked = check_program(annotated.program, profile_of(self._base), limits)
+        self.annotations: Sidecar = annotated.sidecar
+        self.checked: CheckedProgram = check_program(annotated.program, profile_of(self._base), limits)
         self._derived = FactsOnDemand(self.checked, self._base, limits, interrupt)
         in_columns = self._base.columns is not None
         source: FactSource = CombinedSource(self._base.parts) if in_columns else BaseFacts(self._base)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lace.porcelain.content import Load
-from lace.porcelain.listing import covered_entries
+from lace.porcelain.listing import chosen_entries
 from lace.records.coordinate import Prefix
 from lace.records.manifest import is_manifest, manifest_pieces
 from lace.records.model import ValidRecord
@@ -32,7 +32,7 @@ def all_bodies(store: RecordStore) -> Iterator[bytes]:
 
 def covered_bodies(store: RecordStore, prefix: Prefix, load: Load) -> Iterator[bytes]:
     """The records under a prefix, each manifest after its chunks; a shared chunk is repeated for each manifest."""
-    for entry in covered_entries(store, prefix):
+    for entry in chosen_entries(store, prefix):
         yield from _with_chunks(load(entry.hash), load)
 
 

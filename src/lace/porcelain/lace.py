@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -33,13 +34,30 @@ from lace.porcelain.content import Progress, is_same_content, read_content
 from lace.porcelain.export import Writable, all_bodies, covered_bodies, write_bundle, write_stream
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
 from lace.porcelain.putting import PutBatch, PutVerbs
-from lace.porcelain.tips import Tip, describe_tip, find_tip, forget_key, know_key, known_keys
+from lace.porcelain.tips import (
+    Tip,
+    describe_tip,
+    find_tip,
+    forget_key,
+    know_key,
+    known_keys,
+    who_and_when,
+    withdrawal,
+)
 from lace.porcelain.verify import Damage, verify_store
-from lace.records.coordinate import Coordinate, HashAddress, Prefix, is_place, parse_address, parse_prefix
-from lace.records.keys import SigningKey
+from lace.records.coordinate import (
+    Coordinate,
+    HashAddress,
+    Prefix,
+    is_place,
+    parse_address,
+    parse_coordinate,
+    parse_prefix,
+)
+from lace.records.keys import Signer, SigningKey
 from lace.records.manifest import content_length
 from lace.records.model import ValidRecord
-from lace.records.tip import TipPolicy
+from lace.records.tip import JudgedVersion, TipPolicy, judged
 from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.identity.keyring import KeyRing
@@ -50,6 +68,7 @@ if TYPE_CHECKING:
     from lace.intake.bundles import ImportReport, RejectedSink
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.explain import Explanation
+    from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 
 MIN_ABBREVIATED = 6  # characters of a hash, its letter and dot included
@@ -70,7 +89,7 @@ class Lace(PutVerbs, Closing):
     ) -> None:
         self._store = store
         self._is_closed = False
-        self.limits = limits or RecordLimits()
+        self.limits: RecordLimits = limits or RecordLimits()
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()
@@ -180,9 +199,15 @@ class Lace(PutVerbs, Closing):
             policy = TipPolicy(until=moment if policy.until is None else min(moment, policy.until))
         return check_out(self, Path(folder), place, policy=policy, replace=replace, progress=progress)
 
-    def list(self, prefix: str = "//", *, columns: Sequence[str] = COLUMNS, tips: bool = False) -> Iterator[Row]:
-        """A row per Plex and Seal under a prefix; with `tips`, only the tip of each coordinate."""
-        return entry_rows(self.store, parse_prefix(prefix), columns, self.load, self.tip_policy(), tips=tips)
+    def list(
+        self, prefix: str = "//", *, columns: Sequence[str] = COLUMNS, tips: bool = False, withdrawn: bool = False
+    ) -> Iterator[Row]:
+        """A row per Plex and Seal under a prefix; with `tips`, only the tip of each coordinate.
+
+        With `withdrawn`, also what was withdrawn, and the records that withdraw it.
+        """
+        chosen = parse_prefix(prefix), columns, self.load, self.tip_policy()
+        return entry_rows(self.store, *chosen, tips=tips, withdrawn=withdrawn)
 
     def list_blobs(self) -> Iterator[Row]:
         """A row per Blob that is stored as a record of its own."""
@@ -278,15 +303,67 @@ class Lace(PutVerbs, Closing):
             raise self._no_tip(coordinate)
         return tip
 
+    def history(self, target: str | Coordinate) -> Iterator[JudgedVersion[Entry]]:
+        """The versions of a coordinate, newest first, each with what it counts for and what withdraws it."""
+        coordinate = parse_coordinate(target) if isinstance(target, str) else target
+        choice = coordinate.version
+        return (
+            found
+            for found in judged(self._versions_of(coordinate)(None), self.tip_policy())
+            if choice is None or choice.admits(found.version.hash, found.version.tai, found.version.signer)
+        )
+
+    def retract(self, *targets: str, sign: Signer | str | None = None, tai: str | None = None) -> Sequence[RecordHash]:
+        """Withdraw coordinates, or single versions by their hashes, with a record at each coordinate.
+
+        The records travel by the rules that carried what they withdraw. Nothing is removed: `history` shows it, and
+        putting again or `undo` brings it back. All or none; returns the hash of each record stored.
+        """
+        from lace.porcelain.retracting import retract
+
+        return retract(self, targets, sign, tai or self._later_than)
+
+    def undo(self, *targets: str, sign: Signer | str | None = None, tai: str | None = None) -> Sequence[RecordHash]:
+        """Take back the newest retraction of each coordinate, or retractions by their hashes; all or none."""
+        from lace.porcelain.retracting import undo
+
+        return undo(self, targets, sign, tai or self._later_than)
+
+    def _later_than(self, version: Entry | None) -> str:
+        """Now, or just after a version that is dated ahead of now."""
+        now = self._clock.tai()
+        return now if version is None else max(now, TAI(version.tai).plus_ns(1))
+
+    def withdrawal(self, target: str | Coordinate) -> Entry | None:
+        """The retraction that counts last at a coordinate; None if nothing there is withdrawn."""
+        coordinate = parse_coordinate(target) if isinstance(target, str) else target
+        return withdrawal(self._versions_of(coordinate), self.tip_policy())
+
+    @property
+    def clock(self) -> Clock:
+        """Where this lace takes the time from."""
+        return self._clock
+
     def tip_policy(self) -> TipPolicy:
         """What decides a tip now: only the clock and the horizon, which both sides share."""
         return TipPolicy.at(self._clock.tai(), self.horizon_s)
+
+    def policy(self) -> LacePolicy | None:
+        """The policy that this lace carries; None if nobody pinned a root here (`lace policy set`, `lace join`)."""
+        from lace.porcelain.policy import read_lace_policy
+
+        return read_lace_policy(self.store, TipPolicy.at(self._clock.tai(), self.horizon_s))
 
     def _versions_of(self, coordinate: Coordinate) -> Callable[[str | None], Iterator[Entry]]:
         place = coordinate.group, coordinate.app, coordinate.name
         return lambda until: self.store.newest_first(*place, until=until)
 
     def _no_tip(self, coordinate: Coordinate) -> NotFound:
+        withdrawn = self.withdrawal(coordinate)
+        if withdrawn is not None and coordinate.version is None:
+            error = NotFound(f"{replace(coordinate, version=None)} was withdrawn by {who_and_when(withdrawn)}")
+            error.add_note(f"`lace undo` takes that back; `lace log {coordinate}` shows its versions")
+            return error
         versions = len(self.store.versions(coordinate.group, coordinate.app, coordinate.name))
         error = NotFound(f"there is no record at {coordinate}", place="" if versions else str(coordinate))
         if versions:

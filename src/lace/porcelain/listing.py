@@ -17,10 +17,10 @@ from typing import TypeVar, overload
 from lace.facts import predicates as names
 from lace.facts.derive import field_occurrences
 from lace.notation.identifiers import RecordHash
-from lace.porcelain.tips import Tip, describe_tip
+from lace.porcelain.tips import Tip, Versions, describe_tip
 from lace.records.coordinate import Prefix, parse_prefix
 from lace.records.model import ValidRecord
-from lace.records.tip import LOOKED_AT, TipPolicy, newest_first
+from lace.records.tip import LOOKED_AT, JudgedVersion, TipPolicy, VersionState, Withdrawals, newest_first
 from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
 
@@ -42,6 +42,8 @@ class Row(Mapping[str, str]):
         default=None, compare=False
     )  # whether it is the tip of its coordinate; None if nobody looked
     concurrent: tuple[Entry, ...] = field(default=(), compare=False)  # of a tip: the newest of each other writer
+    state: VersionState | None = field(default=None, compare=False)  # what it counts for; None if nobody looked
+    withdrawn_by: Entry | None = field(default=None, compare=False)  # the version that withdraws it
 
     def __getitem__(self, column: str) -> str:
         values = self.fields.get(column, ())
@@ -83,41 +85,59 @@ def entry_rows(
     policy: TipPolicy,
     *,
     tips: bool = False,
+    withdrawn: bool = False,
 ) -> Iterator[Row]:
     """The records under a prefix by coordinate, TAI and hash; bodies are read only for extra headers."""
     stored_elsewhere = [column for column in columns if column not in COLUMNS and column != names.TYPE]
-    for entry, tip in _entries_with_tips(store, prefix, policy):
+    for found, tip in _judged_with_tips(store, prefix, policy):
+        entry = found.version
         is_tip = tip is not None and tip.entry.hash == entry.hash
-        if tips and not is_tip:
+        if (tips and not is_tip) or not (
+            withdrawn or is_tip or found.state in (VersionState.STANDS, VersionState.AHEAD)
+        ):
             continue
         fields = _entry_fields(entry)
         if stored_elsewhere:
             fields |= record_fields(load(entry.hash), stored_elsewhere)
-        yield Row(entry.hash, fields, is_tip, tip.concurrent if tip is not None and is_tip else ())
+        concurrent = tip.concurrent if tip is not None and is_tip else ()
+        yield Row(entry.hash, fields, is_tip, concurrent, found.state, found.by)
 
 
 def covered_entries(store: RecordStore, prefix: Prefix) -> Iterator[Entry]:
-    """The stored Plexes and Seals under a prefix."""
+    """The stored Plexes and Seals under a prefix, in all versions."""
     return (
         entry
         for entry in store.entries(*prefix.space, prefix.name or "")
         if prefix.covers(entry.group, entry.app, entry.name)
-        and (prefix.version is None or prefix.version.admits(entry.hash, entry.tai, entry.signer))
     )
 
 
-def _entries_with_tips(
+def chosen_entries(store: RecordStore, prefix: Prefix) -> Iterator[Entry]:
+    """The stored Plexes and Seals under a prefix, in the versions that it chooses."""
+    choice = prefix.version
+    entries = covered_entries(store, prefix)
+    return entries if choice is None else (e for e in entries if choice.admits(e.hash, e.tai, e.signer))
+
+
+def _judged_with_tips(
     store: RecordStore, prefix: Prefix, policy: TipPolicy, held: int = LOOKED_AT
-) -> Iterator[tuple[Entry, Tip | None]]:
-    """Each entry with the tip of its coordinate; at most `held` versions of a coordinate are in memory at once."""
+) -> Iterator[tuple[JudgedVersion[Entry], Tip | None]]:
+    """Each version that a prefix chooses, judged, with the tip of its coordinate.
+
+    At most `held` versions of a coordinate, and its retractions, are in memory at once.
+    """
+    choice = prefix.version
     for place, together in groupby(covered_entries(store, prefix), lambda e: (e.group, e.app, e.name)):
         first = list(islice(together, held))
         if len(first) < held:
-            tip = describe_tip(partial(_until, newest_first(first)), policy, prefix.version)
+            versions: Versions = partial(_until, newest_first(first))
         else:
-            tip = describe_tip(partial(_newest_at, store, place), policy, prefix.version)
+            versions = partial(_newest_at, store, place)
+        tip = describe_tip(versions, policy, choice)
+        withdrawals = Withdrawals.of(versions(policy.until), policy)
         for entry in chain(first, together):
-            yield entry, tip
+            if choice is None or choice.admits(entry.hash, entry.tai, entry.signer):
+                yield withdrawals.judge(entry), tip
 
 
 def _until(versions: Sequence[Entry], until: str | None) -> Iterator[Entry]:

@@ -14,54 +14,48 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
+from typing import Unpack
 
 from lace.errors import TransportError
-from lace.iltp.address import Address, parse_address
+from lace.iltp.address import parse_address
 from lace.interlace.setup.terms import Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
-from lace.porcelain.exchange import Expose, Select, exposures, selector
+from lace.porcelain.exchange import Expose, Select, rules_for, selector
 from lace.porcelain.lace import Lace
-from lace.records.keys import SigningKey
+from lace.porcelain.node import LaceNode, NodeOptions
+from lace.records.keys import Signer
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.host.hosting import MakeHost
-from lace.runtime.host.quotas import Quotas
 from lace.runtime.link.session import Outcome
 from lace.runtime.local.relay import OnEvent as RelayOnEvent
 from lace.runtime.local.relay import RelayLimits
 from lace.runtime.local.relay import relay as relay_between
-from lace.runtime.node.links import OnEvent
 from lace.runtime.node.node import Hooks, Node
 from lace.store.base import RecordStore
 from lace.transports.dial import TransportOptions
-from lace.transports.tls import ClientTls, ServerTls
+from lace.transports.tls import ClientTls
 from lace.values import dataclass
 
 READY_WITHIN_S = 30.0
 
 
-def connect(
-    lace: Lace,
-    address: str,
-    *,
-    select: Select = None,
-    expose: Expose = "none",
-    key: SigningKey | None = None,
-    trusted: Sequence[Verifier] = (),
-    tls: ClientTls | None = None,
-    on_event: OnEvent | None = None,
-) -> Outcome:
+def connect(lace: Lace, address: str, **options: Unpack[NodeOptions]) -> Outcome:
     """Run a bounded exchange with a peer. TransportError if the peer cannot be reached or is not trusted."""
-    caller = Caller(key=key, trusted=tuple(trusted), tls=tls, horizon_s=lace.horizon_s)
-    return caller.exchange(lace.store, address, terms_of(lace, select, expose, is_open=False), Hooks(on_event=on_event))
+
+    async def run() -> Outcome:
+        async with LaceNode(lace, **options) as node:
+            return await node.connect(address)
+
+    return asyncio.run(run())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """Who dials, which peers it trusts, and how far ahead their records may be dated."""
 
-    key: SigningKey | None = None
+    key: Signer | None = None
     trusted: tuple[Verifier, ...] = ()
     tls: ClientTls | None = None
     horizon_s: float | None = HORIZON_S
@@ -110,7 +104,7 @@ def relay(
     second: str,
     *,
     select: Select = None,
-    key: SigningKey | None = None,
+    key: Signer | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
     max_held_bytes: int = RelayLimits().max_held_bytes,
@@ -138,55 +132,34 @@ def relay(
 
 @contextmanager
 def serve(
-    lace: Lace,
-    *addresses: str,
-    follow: Sequence[str] = (),
-    select: Select = None,
-    expose: Expose = "none",
-    key: SigningKey | None = None,
-    trusted: Sequence[Verifier] = (),
-    tls: ServerTls | None = None,
-    client_tls: ClientTls | None = None,
-    quotas: Quotas | None = None,
-    on_event: OnEvent | None = None,
+    lace: Lace, *addresses: str, follow: Sequence[str] = (), **options: Unpack[NodeOptions]
 ) -> Iterator[list[str]]:
     """Accept peers in a thread of its own until the block ends; yields the bound addresses.
 
-    It keeps an open exchange with each peer in `follow`, and dials again whenever the connection is lost.
+    It keeps an open exchange with each peer in `follow`, and dials again whenever the connection is lost. Hooks are
+    called in that thread.
     """
-    options = TransportOptions(
-        clock=SystemClock().tai,
-        signer=key,
-        trusted=tuple(trusted),
-        server_tls=tls,
-        client_tls=client_tls or ClientTls(),
-    )
-    server = _Server(lace, options, key, Hooks(on_event=on_event), quotas)
-    server.start(
-        [parse_address(address, listening=True) for address in addresses],
-        [parse_address(address) for address in follow],
-        terms_of(lace, select, expose, is_open=True),
-    )
+    for address in follow:
+        parse_address(address)
+    server = _Server(LaceNode(lace, **options))
+    server.start(addresses, follow)
     try:
         yield server.bound
     finally:
         server.stop()
 
 
-def terms_of(lace: Lace, select: Select, expose: Expose, *, is_open: bool) -> Terms:
-    """The terms of our side, from words."""
-    module = selector(select)
-    return Terms(module=module, exposures=exposures(expose, module), is_open=is_open, record_limits=lace.limits)
+def terms_of(lace: Lace, select: Select, expose: Expose | None, *, is_open: bool) -> Terms:
+    """The terms of our side, from words and, where there are none, from the policy of the lace."""
+    rules = rules_for(lace, select, expose)
+    return Terms(module=rules.module, exposures=rules.exposures, is_open=is_open, record_limits=lace.limits)
 
 
 class _Server:
     """A node and its event loop in one thread."""
 
-    def __init__(
-        self, lace: Lace, options: TransportOptions, key: SigningKey | None, hooks: Hooks, quotas: Quotas | None
-    ) -> None:
-        self._lace, self._options, self._key, self._hooks = lace, options, key, hooks
-        self._quotas = quotas
+    def __init__(self, node: LaceNode) -> None:
+        self._node = node
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -194,10 +167,9 @@ class _Server:
         self._failure: BaseException | None = None
         self.bound: list[str] = []
 
-    def start(self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms) -> None:
+    def start(self, addresses: Sequence[str], peers: Sequence[str]) -> None:
         """Start to accept and dial, or raise why that is not possible."""
-        work = addresses, peers, terms
-        self._thread = threading.Thread(target=self._run, args=work, name="lace-serving", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(addresses, peers), name="lace-serving", daemon=True)
         self._thread.start()
         if not self._ready.wait(READY_WITHIN_S):
             raise TransportError("the server did not start in time")
@@ -210,31 +182,19 @@ class _Server:
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
 
-    def _run(self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms) -> None:
+    def _run(self, addresses: Sequence[str], peers: Sequence[str]) -> None:
         try:
-            asyncio.run(self._serve(addresses, peers, terms))
+            asyncio.run(self._serve(addresses, peers))
         except BaseException as error:  # noqa: BLE001 - raised again by `start`, in the caller's thread
             self._failure = error
         finally:
             self._ready.set()
 
-    async def _serve(self, addresses: Sequence[Address], peers: Sequence[Address], terms: Terms) -> None:
+    async def _serve(self, addresses: Sequence[str], peers: Sequence[str]) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        node = Node(
-            self._lace.store,
-            self._options,
-            SystemClock(),
-            here=self._key.verifier if self._key else None,
-            hooks=self._hooks,
-            quotas=self._quotas,
-            horizon_s=self._lace.horizon_s,
-        )
-        try:
-            for address in addresses:
-                self.bound.append(str(await node.listen(address, terms)))
+        async with self._node as node, AsyncExitStack() as followed:
+            self.bound += await node.serve(*addresses)
             for peer in peers:
-                node.keep_in_background(peer, terms)
+                await followed.enter_async_context(node.follow(peer))
             self._ready.set()
             await self._stop.wait()
-        finally:
-            await node.shutdown()

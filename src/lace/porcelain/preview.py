@@ -20,8 +20,11 @@ from lace.porcelain.exchange import Expose, Select, selector
 from lace.porcelain.lace import Lace
 from lace.porcelain.listing import Row
 from lace.porcelain.network import Caller, terms_of
-from lace.records.keys import SigningKey
+from lace.records.keys import Signer
+from lace.records.link import LINK_SUFFIX
+from lace.records.retraction import RETRACT
 from lace.runtime.host.quotas import QuotaGate
+from lace.runtime.link.session import Outcome
 from lace.runtime.local.local import ExchangeAborted, LocalExchange
 from lace.runtime.local.party import Party
 from lace.runtime.local.preview import Preview, PreviewHost
@@ -30,7 +33,8 @@ from lace.store.memory import MemoryStore
 from lace.transports.tls import ClientTls
 from lace.values import dataclass
 
-SHOWN = (names.TYPE, names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH)
+SHOWN = (names.TYPE, names.GROUP, names.APP, names.NAME, names.TAI, names.SIGNED_BY, names.DATA_LENGTH,
+         RETRACT, RETRACT + LINK_SUFFIX)  # fmt: skip
 MAX_OFFERED = 1_000_000
 
 
@@ -83,7 +87,7 @@ def preview(
     *,
     select: Select = None,
     expose: Expose = "none",
-    key: SigningKey | None = None,
+    key: Signer | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
 ) -> Preview:
@@ -101,7 +105,7 @@ def browse(
     address: str,
     *,
     select: Select = None,
-    key: SigningKey | None = None,
+    key: Signer | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
     max_records: int = MAX_OFFERED,
@@ -120,6 +124,11 @@ def in_order(offered: Iterable[Row]) -> list[Row]:
 
 def preview_locally(first: Party, second: Party) -> Preview:
     """What an exchange between two laces on this machine would move, seen from the first."""
+    return preview_locally_with_outcome(first, second)[0]
+
+
+def preview_locally_with_outcome(first: Party, second: Party) -> tuple[Preview, Outcome]:
+    """The same, and how the exchange in which nothing moved ended."""
     found = Preview()
     # Without keys, nothing about the peer's claims is kept for the next time: that would write to both stores.
     ours = replace(first, terms=preview_terms(first.terms), preview=found, cursor_key="")
@@ -129,7 +138,9 @@ def preview_locally(first: Party, second: Party) -> Preview:
         for side in running.sides:
             if side.aborted is not None:
                 raise ExchangeAborted(side.aborted.reason, side.aborted.detail, side.index, running.results())
-    return found
+        result = running.results()[0]
+    are_empty = all(party.store.stat().records == 0 for party in (first, second))
+    return found, Outcome(replace(result, both_hold_nothing=are_empty))
 
 
 def _run(store: RecordStore, address: str, terms: Terms, found: Preview, caller: Caller) -> None:

@@ -2,29 +2,33 @@
 
 Rule: what a batch was given is durable when its block ends, or earlier if much is waiting. A block that ends in an
 error stores nothing more; what was durable before stays, as after a crash. In a folder, a file that cannot be stored is
-a result with its reason, and the others go on; symbolic links are not followed.
+a result with its reason, and the others go on; symbolic links are kept as links (082), never followed.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
-from unicodedata import normalize
 
-from lace.errors import InvalidInput, InvalidText, StoreError
+from lace.errors import InvalidInput, InvalidText, KeyUnavailable, StoreError
 from lace.intake.batch import Batch
 from lace.limits import RecordLimits
+from lace.notation import b64a
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.porcelain.content import Content, CountedContent, Heading, Progress, Sign, opened_content, write_content
-from lace.records.keys import SigningKey
+from lace.records.fileform import Attributes, FileKind, leads_inside, name_of, read_attributes
+from lace.records.keys import Signer, SigningKey, seal, verify
 from lace.records.link import link_header
 from lace.records.model import Header, Plex, Record, Seal, ValidRecord
 from lace.runtime.clock import Clock
@@ -53,7 +57,7 @@ class PutVerbs(ABC):
         tai: str | None = None,
         headers: Headers = (),
         links: Links = (),
-        sign: SigningKey | str | None = None,
+        sign: Signer | str | None = None,
         progress: Progress | None = None,
     ) -> RecordHash:
         """Store content under a coordinate, signed by `sign` (a key, or a key's name in the ring).
@@ -76,7 +80,7 @@ class PutVerbs(ABC):
         tai: str | None = None,
         headers: Headers = (),
         links: Links = (),
-        sign: SigningKey | str | None = None,
+        sign: Signer | str | None = None,
         again: bool = False,
         progress: Progress | None = None,
     ) -> Iterator[TreeResult]:
@@ -90,13 +94,14 @@ class PutVerbs(ABC):
             heading = batch._heading(group, app, name or "-", tai, headers, links)
             sign_plex = batch._signer(sign)
 
-            def add(path: Path, file_name: str) -> tuple[RecordHash, FileState]:
+            def add(content: Path | bytes, file_name: str, said: Attributes) -> tuple[RecordHash, FileState]:
                 own = replace(heading, name=file_name)
                 tip = batch._tip(own)
-                if tip is not None and not again and batch._is_unchanged(tip, own, path, progress):
+                if tip is not None and not again and batch._is_unchanged(tip, own, content, said, progress):
                     return tip.hash, FileState.UNCHANGED
                 state = FileState.NEW if tip is None else FileState.CHANGED
-                return batch._add_content(path, own, sign_plex, progress), state
+                own = replace(own, headers=(*own.headers, *said.headers()))
+                return batch._add_content(content, own, sign_plex, progress), state
 
             return put_tree(folder, name, batch._queue, add)
 
@@ -180,23 +185,26 @@ class PutBatch(PutVerbs):
             headers=(*pairs, *(_link(tag, target) for tag, target in links)),
         )
 
-    def _signer(self, sign: SigningKey | str | None) -> Sign:
+    def _signer(self, sign: Signer | str | None) -> Sign:
         """The function that turns a Plex into the record to store."""
         if sign is None:
             return _unsigned
         key = self._keys.load(sign) if isinstance(sign, str) else sign
         if self._on_signer is not None:
             self._on_signer(key.verifier)
-        return key.seal
+        return key.seal if isinstance(key, SigningKey) else partial(_sealed_by, key)
 
     def _tip(self, heading: Heading) -> ValidRecord | None:
         return self._tip_of(heading.group, heading.app, heading.name)
 
-    def _is_unchanged(self, tip: ValidRecord, heading: Heading, path: Path, progress: Progress | None) -> bool:
+    def _is_unchanged(
+        self, tip: ValidRecord, heading: Heading, content: Path | bytes, said: Attributes, progress: Progress | None
+    ) -> bool:
         """Whether storing a file would say nothing that the tip of its coordinate does not say."""
-        if not set(heading.headers) <= set(tip.parts.headers):
+        headers = tip.parts.headers
+        if not set(heading.headers) <= set(headers) or not said.means_same(read_attributes(headers)):
             return False
-        with path.open("rb") as file:
+        with content.open("rb") if isinstance(content, Path) else BytesIO(content) as file:
             is_same = self._holds(tip, file)
             if is_same and progress is not None:
                 progress(file.seek(0, os.SEEK_END))
@@ -206,6 +214,16 @@ class PutBatch(PutVerbs):
         with opened_content(content) as (source, size):
             counted = CountedContent(source, progress) if progress else source
             return write_content(counted, heading, add=self._queue.add, sign=sign, limits=self._limits, size=size)
+
+
+def _sealed_by(signer: Signer, plex: Plex) -> Seal:
+    """What a signer of the application made of a Plex; checked, for what cannot be verified is not stored."""
+    sealed = seal(plex, signer)
+    try:
+        verify(signer.verifier.digest, plex.hash.digest, b64a.decode(sealed.signature))
+    except InvalidInput as error:
+        raise KeyUnavailable(f"the signer of {signer.verifier} returned a wrong signature: {error}") from error
+    return sealed
 
 
 def _unsigned(plex: Plex) -> Plex | Seal:
@@ -240,15 +258,14 @@ class TreeResult:
     state: FileState = FileState.NEW
 
 
-Add = Callable[[Path, str], tuple[RecordHash, FileState]]
+Add = Callable[[Path | bytes, str, Attributes], tuple[RecordHash, FileState]]
 
 
 def put_tree(folder: Path, name: str, batch: Batch, add: Add) -> Iterator[TreeResult]:
     """Queue each file and give its result once its records are durable."""
     queued: list[TreeResult] = []
-    for path in files_below(folder):
-        file_name = record_name(folder, path, name)
-        queued.append(_put_file(path, file_name, add))
+    for path in paths_below(folder):
+        queued.append(_put_file(folder, path, name, add))
         if len(queued) >= RESULTS_HELD:  # unchanged files fill no batch
             batch.flush()
         if not batch.waiting:
@@ -258,17 +275,12 @@ def put_tree(folder: Path, name: str, batch: Batch, add: Add) -> Iterator[TreeRe
     yield from queued
 
 
-def record_name(folder: Path, path: Path, name: str) -> str:
-    """The Name of a file's record: the prefix and the relative path, in NFC like all texts of records."""
-    relative = normalize("NFC", path.relative_to(folder).as_posix())
-    return f"{name.rstrip('/')}/{relative}" if name else relative
-
-
-def _put_file(path: Path, name: str, add: Add) -> TreeResult:
-    if path.is_symlink() or not path.is_file():
-        return TreeResult(path, name, None, "not a regular file", FileState.REFUSED)
+def _put_file(folder: Path, path: Path, prefix: str, add: Add) -> TreeResult:
+    parts = tuple(map(os.fsencode, path.relative_to(folder).parts))
+    name = f"{prefix.rstrip('/')}/{name_of(parts)}" if prefix else name_of(parts)
     try:
-        record_hash, state = add(path, name)
+        content, said = _content_of(path, parts)
+        record_hash, state = add(content, name, said)
     except InvalidInput as error:
         return TreeResult(path, name, None, str(error), FileState.REFUSED)
     except OSError as error:
@@ -276,12 +288,31 @@ def _put_file(path: Path, name: str, add: Add) -> TreeResult:
     return TreeResult(path, name, record_hash, state=state)
 
 
-def files_below(folder: Path) -> Iterator[Path]:
-    """Everything below a folder except folders, in the order of paths; folders behind links are not entered."""
+def _content_of(path: Path, parts: tuple[bytes, ...]) -> tuple[Path | bytes, Attributes]:
+    """What is stored of a file, a link or an empty folder; InvalidInput if it is none of them (082)."""
+    found = path.lstat()
+    if stat.S_ISREG(found.st_mode):
+        return path, Attributes(FileKind.FILE, bool(found.st_mode & stat.S_IXUSR), found.st_mtime_ns)
+    if stat.S_ISLNK(found.st_mode):
+        target = os.fsencode(os.readlink(path))
+        if not leads_inside(parts, target):  # 082-LINK-01
+            raise InvalidInput("a link that leads out of the folder is not kept", rule="file-link")
+        return target, Attributes(FileKind.LINK)
+    if stat.S_ISDIR(found.st_mode):
+        return b"", Attributes(FileKind.FOLDER)
+    raise InvalidInput("not a regular file", rule="file-kind")  # 082-ATTR-03
+
+
+def paths_below(folder: Path) -> Iterator[Path]:
+    """Everything below a folder except folders that hold something, in the order of paths; no link is entered."""
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
     for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            yield from files_below(Path(entry.path))
-        else:
-            yield Path(entry.path)
+        path = Path(entry.path)
+        if not entry.is_dir(follow_symlinks=False):
+            yield path
+            continue
+        below = paths_below(path)
+        first = next(below, None)
+        yield path if first is None else first
+        yield from below

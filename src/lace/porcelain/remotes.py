@@ -73,6 +73,7 @@ class LastExchange:
     held_back_here: int = 0  # records that were wanted but not asked for
     held_back_there: int = 0
     incomplete: int = 0  # contents that lack parts
+    store_record_id: int = 0  # the newest record here when it ended
 
     @property
     def is_equal(self) -> bool:
@@ -157,7 +158,7 @@ def note_exchange(store: RecordStore, name: str, outcome: Outcome, at: str, inco
     reached = at if outcome.is_complete and result.fixed_point else (before.fixed_point_at if before else "")
     last = LastExchange(
         at=at,
-        ending=outcome.ending,
+        ending=outcome.status,
         detail=outcome.detail,
         fixed_point_at=reached,
         peer=result.peer_verifier or "",
@@ -168,6 +169,7 @@ def note_exchange(store: RecordStore, name: str, outcome: Outcome, at: str, inco
         held_back_here=sum(result.held_back.values()),
         held_back_there=sum(result.held_back_by_peer.counts.values()),
         incomplete=incomplete,
+        store_record_id=store.high_water(),
     )
     store.put_setting(LAST, name, json.dumps(last.to_json()).encode())
     return last
@@ -182,8 +184,9 @@ def note_failure(store: RecordStore, name: str, detail: str, at: str) -> None:
         detail=detail,
         fixed_point_at=before.fixed_point_at if before else "",
         peer=before.peer if before else "",
-        refused_here={},
-        refused_there={},
+        refused_here=before.refused_here if before else {},
+        refused_there=before.refused_there if before else {},
+        store_record_id=before.store_record_id if before else 0,
     )
     store.put_setting(LAST, name, json.dumps(failed.to_json()).encode())
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from lace.errors import InvalidText, NotFound
+from lace.people.wording import refuse_quotes
 from lace.policy.lint import nearest
 from lace.values import dataclass
 
@@ -46,11 +47,21 @@ def _wanted(name: str) -> tuple[str, ...]:
     return tuple(word for word in ("group", "app", "admin", "count") if f"@{word}" in text)
 
 
-def fill(name: str, words: Mapping[str, str]) -> dict[str, str]:
-    """The files of a template by name, with the words filled in."""
+def template_texts(name: str) -> tuple[str, str]:
+    """The selector and the exposure of a template, its words not filled in."""
+    _require(name)
+    return _read(name, _FILES[0]), _read(name, _FILES[1])
+
+
+def _require(name: str) -> None:
     if name not in _SUMMARIES:
         near = nearest(name, _SUMMARIES) or f"there are {', '.join(_SUMMARIES)}"
         raise NotFound(f"there is no template {name!r}; {near}")
+
+
+def fill(name: str, words: Mapping[str, str]) -> dict[str, str]:
+    """The files of a template by name, with the words filled in."""
+    _require(name)
     missing = [word for word in _wanted(name) if not words.get(word)]
     if missing:
         raise InvalidText(f"the template {name} needs {' and '.join(missing)}", rule="template-words", place=name)
@@ -58,15 +69,6 @@ def fill(name: str, words: Mapping[str, str]) -> dict[str, str]:
     for file in _FILES:
         text = _read(name, file)
         for word in _wanted(name):
-            text = text.replace(f"@{word}", _quoted(word, words[word]))
+            text = text.replace(f"@{word}", refuse_quotes(word, words[word]))
         filled[file] = text
     return filled
-
-
-def _quoted(word: str, value: str) -> str:
-    """A word that fits into a constant and a TOML text; paths and verifiers need no escapes, so others are refused."""
-    if not value.isprintable() or any(character in value for character in "'\"\\\n@"):
-        raise InvalidText(
-            f"{word} cannot contain quotes, backslashes or @", rule="template-words", found=repr(value[:60])
-        )
-    return value

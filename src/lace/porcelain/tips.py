@@ -7,11 +7,12 @@ a hint for people who read the answer, and do not change it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, takewhile
+from itertools import chain, islice
 
 from lace.notation.identifiers import Verifier
 from lace.records.coordinate import VersionChoice
-from lace.records.tip import LOOKED_AT, TipPolicy, choose_tip, newest_by_writer, tip_order
+from lace.records.retraction import ALL
+from lace.records.tip import LOOKED_AT, JudgedVersion, TipPolicy, VersionState, judged, newest_by_writer, standing
 from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
 
@@ -25,7 +26,8 @@ class Tip:
 
     entry: Entry
     concurrent: tuple[Entry, ...] = ()  # the newest version of each other writer, newest first
-    passed_over: tuple[Entry, ...] = ()  # newer versions that may not be the tip, newest first; LOOKED_AT at most
+    passed_over: tuple[Entry, ...] = ()  # newer versions dated too far ahead, newest first; LOOKED_AT at most
+    retractions: tuple[Entry, ...] = ()  # newer versions that withdraw others, newest first; LOOKED_AT at most
 
     def notices(self, told: Callable[[Entry], str] | None = None) -> Iterator[str]:
         """One sentence for each thing to know; none if there is one writer and nothing was passed over."""
@@ -38,6 +40,8 @@ class Tip:
             count = len(self.passed_over)
             newer = "1 version is" if count == 1 else f"{count:,} versions are"
             yield f"{newer} dated too far ahead to be the tip: by {listed(self.passed_over, told)}"
+        if self.retractions:
+            yield f"versions newer than this one were withdrawn: by {listed(self.retractions, told)}"
 
 
 def writer_of(entry: Entry) -> str:
@@ -62,33 +66,57 @@ Versions = Callable[[str | None], Iterable[Entry]]
 
 def find_tip(versions: Versions, policy: TipPolicy, choice: VersionChoice | None = None) -> Entry | None:
     """The tip among the versions that a version selector admits; None if there is none."""
-    policy = _policy_for(policy, choice)
-    return choose_tip(_chosen(versions(policy.until), choice), policy)
+    return next(_readable(versions, policy, choice), None)
 
 
 def describe_tip(
     versions: Versions, policy: TipPolicy, choice: VersionChoice | None = None, *, within: int = LOOKED_AT
 ) -> Tip | None:
-    """The tip with its concurrent and passed-over versions, each searched for among `within` versions."""
-    policy = _policy_for(policy, choice)
-    looked_at = list(islice(filter(policy.admits, _chosen(versions(policy.until), choice)), within))
-    tip = choose_tip(looked_at, policy)
+    """The tip with what is concurrent with it and newer than it, each searched for among `within` versions."""
+    tip = find_tip(versions, policy, choice)
     if tip is None:
         return None
-    newer = takewhile(lambda entry: tip_order(entry) > tip_order(tip), _chosen(versions(None), choice))
-    _, *concurrent = newest_by_writer(looked_at, policy, within)
-    return Tip(tip, tuple(concurrent), tuple(islice(newer, within)))
+    newer: dict[VersionState, list[Entry]] = {state: [] for state in VersionState}
+    if choice is None or choice.tai is None:
+        for found in islice(judged(versions(None), policy), within):
+            if found.version.hash == tip.hash:
+                break
+            if choice is None or _is_chosen(found.version, choice):
+                newer[found.state].append(found.version)
+    _, *concurrent = newest_by_writer(chain([tip], _readable(versions, policy, choice, within)))
+    return Tip(tip, tuple(concurrent), tuple(newer[VersionState.AHEAD]), tuple(newer[VersionState.RETRACTS]))
 
 
-def _policy_for(policy: TipPolicy, choice: VersionChoice | None) -> TipPolicy:
-    """A selector that names a moment or a hash means that version, however it is dated."""
-    return TipPolicy() if choice is not None and choice.tai is not None else policy
+def withdrawal(versions: Versions, policy: TipPolicy) -> Entry | None:
+    """The newest retraction that counts at a coordinate; None if nothing of it is withdrawn."""
+    return next((found.version for found in judged(versions(policy.until), policy) if is_retraction(found)), None)
 
 
-def _chosen(versions: Iterable[Entry], choice: VersionChoice | None) -> Iterable[Entry]:
-    if choice is None:
-        return versions
-    return (entry for entry in versions if choice.admits(entry.hash, entry.tai, entry.signer))
+def is_retraction(found: JudgedVersion[Entry]) -> bool:
+    """Whether a version withdraws others, and is not withdrawn itself."""
+    return found.state is VersionState.RETRACTS
+
+
+def withdraws_everything(entry: Entry) -> bool:
+    """Whether a retraction withdraws all earlier versions."""
+    return ALL in entry.withdraws
+
+
+def _readable(
+    versions: Versions, policy: TipPolicy, choice: VersionChoice | None, within: int | None = None
+) -> Iterator[Entry]:
+    """The versions that may be the tip, newest first, of those that a version selector admits.
+
+    A selector that names a moment or a hash means that version, however it is dated and even if it is withdrawn.
+    """
+    if choice is not None and choice.tai is not None:
+        return (entry for entry in versions(None) if _is_chosen(entry, choice))
+    found = standing(islice(filter(policy.admits, versions(policy.until)), within), policy)
+    return found if choice is None else (entry for entry in found if _is_chosen(entry, choice))
+
+
+def _is_chosen(entry: Entry, choice: VersionChoice) -> bool:
+    return choice.admits(entry.hash, entry.tai, entry.signer)
 
 
 def known_keys(store: RecordStore) -> list[Verifier]:

@@ -41,13 +41,15 @@ from lace.policy.select import select_all
 from lace.porcelain.explain import Explainer, Explanation
 from lace.porcelain.lace import Lace
 from lace.records.coordinate import is_place
-from lace.records.model import Plex, Seal, ValidRecord
-from lace.records.tip import TipPolicy, choose_tip, newest_first
+from lace.records.model import Header, Plex, Seal, ValidRecord
+from lace.records.retraction import Withdraws, withdrawn_by
+from lace.records.tip import TipPolicy, VersionState, choose_tip, newest_first
 from lace.records.validate import validate
 from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.interlace.claims.advertisement import Advertisement
+    from lace.porcelain.listing import Row
     from lace.runtime.local.preview import Preview
 
 _SENDER, _RECEIVER = 0, 1
@@ -179,14 +181,26 @@ def _tip_gate(record: ValidRecord, side: WhySide, wanted: RecordHash) -> Gate | 
     if not isinstance(plex, Plex) or side.lace is None:
         return None
     coordinate = f"//{plex.group}//{plex.app}//{plex.name}"
-    until = side.lace.tip_policy().until
-    if until is not None and plex.tai > until:
-        return Gate(side.called, "tip", True, f"it is dated too far ahead to be the tip of {coordinate}")
-    tip = side.lace.resolve(coordinate)
-    if tip == wanted:
-        return Gate(side.called, "tip", True, f"it is the tip of {coordinate}")
-    said = f"a newer record, {tip}, hides it at {coordinate}; an exchange moves it all the same"
-    return Gate(side.called, "tip", True, said, remedy=f"`lace get {wanted}` shows it")
+    said, remedy = _as_version(side.lace, coordinate, wanted)
+    return Gate(side.called, "tip", True, said, remedy=remedy)
+
+
+def _as_version(lace: Lace, coordinate: str, wanted: RecordHash) -> tuple[str, str]:
+    """What a stored version counts for at its coordinate, and how to read it if its coordinate names another."""
+    tip = None
+    for version, state, by in lace.history(coordinate):
+        if version.hash != wanted:
+            tip = tip or (version if state is VersionState.STANDS else None)
+        elif state is VersionState.AHEAD:
+            return f"it is dated too far ahead to be the tip of {coordinate}", ""
+        elif state is VersionState.RETRACTS:
+            return f"it withdraws versions of {coordinate}; an exchange moves it like any record", ""
+        elif by is not None:
+            return f"{by.hash} withdrew it; an exchange moves it all the same", f"`lace get {wanted}` shows it"
+        elif tip is None:
+            return f"it is the tip of {coordinate}", ""
+    said = f"a newer record, {tip.hash if tip else ''}, hides it at {coordinate}; an exchange moves it all the same"
+    return said, f"`lace get {wanted}` shows it"
 
 
 # what the sender decides
@@ -385,19 +399,24 @@ class _Listed:
     tai: str
     hash: str
     signer: str | None
+    withdraws: Withdraws
 
 
 def tip_listed(coordinate: str, offered: Iterable[Advertisement], policy: TipPolicy) -> str | None:
     """The tip of a coordinate among the records that a peer lists."""
-    from lace.porcelain.preview import rows  # only here: it loads everything that dials
+    from lace.porcelain.preview import content_bytes, rows  # only here: it loads everything that dials
 
     there = [
-        _Listed(row[TAI_FIELD], row.hash, row[SIGNED_BY] or None)
+        _Listed(row[TAI_FIELD], row.hash, row[SIGNED_BY] or None, withdrawn_by(_headers(row), content_bytes(row)))
         for row in rows(offered)
         if row.coordinate == coordinate
     ]
     tip = choose_tip(newest_first(there), policy)
     return None if tip is None else tip.hash
+
+
+def _headers(row: Row) -> Iterator[Header]:
+    return ((name, value) for name, values in row.fields.items() for value in values)
 
 
 def _listed(record: RecordHash, preview: Preview) -> list[tuple[str, int, str]] | None:

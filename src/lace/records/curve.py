@@ -125,7 +125,7 @@ def all_hold(equations: Sequence[Equation], randomness: Callable[[int], bytes] =
     ]
     for at in range(stride):
         columns[key_stride - stride + at].append((nonces, digits[at::stride]))
-    return _is_multiple_of_g(_sum_by_digits(columns), total % N)
+    return is_multiple_of_g(_sum_by_digits(columns), total % N)
 
 
 def _digits(data: bytes) -> bytes:
@@ -160,7 +160,7 @@ def _add(points: Iterable[Any | None]) -> Any | None:
     return None
 
 
-def _is_multiple_of_g(point: Any | None, scalar: int) -> bool:
+def is_multiple_of_g(point: Any | None, scalar: int) -> bool:
     """Whether point = scalar·G."""
     if point is None or not scalar:
         return point is None and not scalar

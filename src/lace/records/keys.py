@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from os import urandom
-from typing import NoReturn, Self
+from typing import Final, NoReturn, Protocol, Self
 
 from lace.errors import InvalidSignature, InvalidText, KeyUnavailable
 from lace.notation import b64a
@@ -19,13 +19,29 @@ from lace.records.exact import N, P, lift_x
 from lace.records.model import Plex, Seal
 
 # 009-KDF-03: 🖧 is U+1F5A7.
-_derive_scalar = key_deriver("lace-\U0001f5a7/adhoc-key")
-_derive_aux = key_deriver("lace-\U0001f5a7/aux")
-_derive_nonce = key_deriver("lace-\U0001f5a7/nonce")
+derive_scalar: Final = key_deriver("lace-\U0001f5a7/adhoc-key")
+derive_aux: Final = key_deriver("lace-\U0001f5a7/aux")
+derive_nonce: Final = key_deriver("lace-\U0001f5a7/nonce")
 _CHALLENGE = "lace-\U0001f5a7/challenge"
-_derive_challenge = key_deriver(_CHALLENGE)
+derive_challenge: Final = key_deriver(_CHALLENGE)
 
 Randomness = Callable[[int], bytes]
+
+
+class Signer(Protocol):
+    """Whatever signs for a verifier: a SigningKey, or an agent, a smart card or an HSM that keeps the secret."""
+
+    @property
+    def verifier(self) -> Verifier:
+        """The public key of its signatures."""
+
+    def sign(self, digest: bytes, /) -> bytes:
+        """64 signature bytes over a 32-byte digest, as 009 says."""
+
+
+def seal(plex: Plex, signer: Signer) -> Seal:
+    """The Plex under a signer's signature of its digest (009-SEAL-01)."""
+    return Seal(signed_by=signer.verifier, signature=b64a.encode(signer.sign(plex.hash.digest)), plex=plex)
 
 
 class _Secret:
@@ -88,7 +104,7 @@ class SigningKey(_Secret):
             raise KeyUnavailable("a signing scalar is 32 bytes with a value in 1..n-1")
         point = curve.public_point(scalar)
         self._scalar = curve.negate(scalar) if point[0] == 3 else bytes(scalar)  # 009-KEY-03
-        self.verifier = Verifier.of(point[1:])  # 009-KEY-04: −d·G has the same x
+        self.verifier: Verifier = Verifier.of(point[1:])  # 009-KEY-04: −d·G has the same x
 
     @classmethod
     def generate(cls, randomness: Randomness = urandom) -> Self:
@@ -113,7 +129,7 @@ class SigningKey(_Secret):
         if not any(aux32):  # 009-SIGN-09
             raise ValueError("aux is not zero")
         px = self.verifier.digest
-        mask = bytes(a ^ b for a, b in zip(_derive_aux(aux32, 32), self._scalar, strict=True))
+        mask = bytes(a ^ b for a, b in zip(derive_aux(aux32, 32), self._scalar, strict=True))
         drawn = nonce_scalar(mask, px, msg32)
         point = curve.public_point(drawn)
         nonce = curve.negate(drawn) if point[0] == 3 else drawn  # 009-SIGN-05
@@ -140,7 +156,7 @@ def first_scalar(material: bytes) -> bytes:
     """The first XOF block of a secret's material that lies in 1..n−1 (009-SEC-01, 009-SEC-02)."""
     blocks = 1
     while True:
-        candidate = _derive_scalar(material, 32 * blocks)[-32:]
+        candidate = derive_scalar(material, 32 * blocks)[-32:]
         if 0 < int.from_bytes(candidate, "big") < N:
             return candidate
         blocks += 1
@@ -148,7 +164,7 @@ def first_scalar(material: bytes) -> bytes:
 
 def nonce_scalar(mask: bytes, px: bytes, msg32: bytes) -> bytes:
     """k0 of 009-SIGN-03; zero is refused (009-SIGN-04)."""
-    k0 = int.from_bytes(_derive_nonce(mask + px + msg32, 32), "big") % N
+    k0 = int.from_bytes(derive_nonce(mask + px + msg32, 32), "big") % N
     if k0 == 0:
         raise KeyUnavailable("the nonce came out as zero; sign again with another aux")
     return k0.to_bytes(32, "big")
@@ -156,7 +172,7 @@ def nonce_scalar(mask: bytes, px: bytes, msg32: bytes) -> bytes:
 
 def challenge_scalar(rx: bytes, px: bytes, msg32: bytes) -> int:
     """e of 009-SIGN-06."""
-    return int.from_bytes(_derive_challenge(rx + px + msg32, 32), "big") % N
+    return int.from_bytes(derive_challenge(rx + px + msg32, 32), "big") % N
 
 
 def verify(verifier_x: bytes, msg32: bytes, sig64: bytes) -> None:
@@ -224,7 +240,7 @@ def _refusal(combine: curve.Combine, px: bytes, msg32: bytes, sig64: bytes) -> s
     s = int.from_bytes(sig64[32:], "big")
     if s >= N:  # 009-VER-03
         return "s is not below the order of the curve"
-    e = int.from_bytes(_derive_challenge(rx + px + msg32, 32), "big") % N
+    e = int.from_bytes(derive_challenge(rx + px + msg32, 32), "big") % N
     found = combine(px, s, e)
     # A compressed point of even y begins with 02: one comparison settles 009-VER-01, -02, -05, -06 and -07.
     if found == b"\x02" + rx:

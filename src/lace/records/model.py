@@ -187,9 +187,9 @@ class ValidRecord:
     __slots__ = ("hash", "parts", "stored")
 
     def __init__(self, record_hash: RecordHash, stored: bytes, parts: Parts) -> None:
-        self.hash = record_hash
-        self.stored = stored
-        self.parts = parts
+        self.hash: RecordHash = record_hash
+        self.stored: bytes = stored
+        self.parts: Parts = parts
 
     def __repr__(self) -> str:
         return f"ValidRecord({str(self.hash)!r}, {len(self.stored)} bytes)"

@@ -1,4 +1,4 @@
-"""Which version of a coordinate is its tip, and which other versions are concurrent with it (110).
+"""Which version of a coordinate is its tip, which are withdrawn, and which are concurrent with the tip (110, 081).
 
 Rule: the answer is a function of the versions and of a policy that both sides share. Who holds the versions, in which
 order they came and which keys signed here make no difference: same versions and policy, same answer.
@@ -6,29 +6,38 @@ order they came and which keys signed here make no difference: same versions and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
-from typing import Protocol, TypeVar
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from lace.limits import SECOND_NS
 from lace.notation.tai import MAX_TAI_NS, TAI
+from lace.records.retraction import ALL, Withdraws
 from lace.values import dataclass
 
 LOOKED_AT = 1_000  # of the newest versions, how many are searched for further writers
 
 
-class CoordinateVersion(Protocol):
-    """What is known of a record at a coordinate without reading it."""
+class OrderedVersion(Protocol):
+    """What versions of one coordinate are ordered by."""
 
     @property
     def tai(self) -> str: ...
     @property
     def hash(self) -> str: ...
+
+
+class CoordinateVersion(OrderedVersion, Protocol):
+    """What is known of a record at a coordinate without reading it."""
+
     @property
     def signer(self) -> str | None: ...
+    @property
+    def withdraws(self) -> Withdraws: ...
 
 
 V = TypeVar("V", bound=CoordinateVersion)
+Ordered = TypeVar("Ordered", bound=OrderedVersion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,33 +54,104 @@ class TipPolicy:
         return cls(until=TAI.from_ns(min(now.to_ns() + int(horizon_s * SECOND_NS), MAX_TAI_NS)))
 
     def admits(self, version: CoordinateVersion) -> bool:
-        """Whether a version may be the tip."""
+        """Whether a version may be the tip, or withdraw one."""
         return self.until is None or version.tai <= self.until
 
 
-def tip_order(version: CoordinateVersion) -> tuple[str, str]:
+def tip_order(version: OrderedVersion) -> tuple[str, str]:
     """What versions of one coordinate are ordered by: their time, then their hash (110-VER-09)."""
     return version.tai, version.hash
 
 
-def newest_first(versions: Iterable[V]) -> list[V]:
+def newest_first(versions: Iterable[Ordered]) -> list[Ordered]:
     """The versions of one coordinate as `choose_tip` takes them."""
     return sorted(versions, key=tip_order, reverse=True)
 
 
+class VersionState(StrEnum):
+    """What a version counts for at its coordinate."""
+
+    STANDS = "stands"  # it may be the tip
+    RETRACTS = "retracts"  # it withdraws others and is nothing to read
+    WITHDRAWN = "withdrawn"  # a newer version withdraws it
+    AHEAD = "ahead"  # the policy does not admit it: it is no tip and withdraws nothing
+
+
+class JudgedVersion(NamedTuple, Generic[V]):
+    """A version, what it counts for, and the version that withdraws it."""
+
+    version: V
+    state: VersionState
+    by: V | None = None
+
+
+class Withdrawals(Generic[V]):
+    """What the versions of one coordinate withdraw, as far as they were met; they are met newest first.
+
+    A retraction counts unless a newer one withdraws it, and it withdraws older versions only, so one pass decides.
+    """
+
+    def __init__(self, policy: TipPolicy) -> None:
+        self._policy = policy
+        self._single: dict[str, V] = {}
+        self.all: V | None = None  # the newest that counts and withdraws everything before it
+
+    @classmethod
+    def of(cls, versions: Iterable[V], policy: TipPolicy) -> Self:
+        """What versions that come newest first withdraw; memory holds retractions alone."""
+        found = cls(policy)
+        for version in versions:
+            if version.withdraws:
+                found.meet(version)
+        return found
+
+    def meet(self, version: V) -> JudgedVersion[V]:
+        """Judge the next older version, and take in what it withdraws."""
+        judged = self.judge(version)
+        if judged.state is VersionState.RETRACTS:
+            if ALL in version.withdraws:
+                self.all = self.all or version
+            for record in version.withdraws:
+                self._single.setdefault(record, version)
+        return judged
+
+    def judge(self, version: V) -> JudgedVersion[V]:
+        """What a version counts for, given all newer ones."""
+        if not self._policy.admits(version):
+            return JudgedVersion(version, VersionState.AHEAD)
+        for by in (self._single.get(version.hash), self.all):
+            if by is not None and tip_order(by) > tip_order(version):  # 081-MEAN-02
+                return JudgedVersion(version, VersionState.WITHDRAWN, by)
+        return JudgedVersion(version, VersionState.RETRACTS if version.withdraws else VersionState.STANDS)
+
+
+def judged(versions: Iterable[V], policy: TipPolicy) -> Iterator[JudgedVersion[V]]:
+    """Each of the versions that come newest first, with what it counts for."""
+    return map(Withdrawals[V](policy).meet, versions)
+
+
+def standing(versions: Iterable[V], policy: TipPolicy) -> Iterator[V]:
+    """The versions that may be the tip, of versions that come newest first. Nothing else decides that."""
+    withdrawals = Withdrawals[V](policy)
+    for version in versions:
+        if withdrawals.meet(version).state is VersionState.STANDS:
+            yield version
+        elif withdrawals.all is not None:  # nothing older can stand
+            return
+
+
 def choose_tip(versions: Iterable[V], policy: TipPolicy) -> V | None:
-    """The tip of versions that come newest first; None if no version may be it. Nothing else decides a tip."""
-    return next((version for version in versions if policy.admits(version)), None)
+    """The tip of versions that come newest first; None if no version may be it."""
+    return next(standing(versions, policy), None)
 
 
-def newest_by_writer(versions: Iterable[V], policy: TipPolicy, within: int = LOOKED_AT) -> list[V]:
-    """The newest version of each writer, of versions that come newest first: the tip, then what is concurrent with it.
+def newest_by_writer(versions: Iterable[V]) -> list[V]:
+    """The newest version of each writer, of versions that stand, newest first: the tip, then what is concurrent.
 
     A writer is a signer; all who did not sign count as one. A record does not say which versions its writer had seen,
-    so versions of several writers count as concurrent. Of the versions that may be the tip the newest `within` are
-    looked at.
+    so versions of several writers count as concurrent.
     """
     found: dict[str | None, V] = {}
-    for version in islice(filter(policy.admits, versions), within):
+    for version in versions:
         found.setdefault(version.signer, version)
     return list(found.values())

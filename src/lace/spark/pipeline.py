@@ -117,15 +117,18 @@ class Pipeline:
         *,
         wants_spark: bool = False,
     ) -> None:
-        self.settings = settings = settings.absolute()
+        settings = settings.absolute()
+        self.settings: PipelineSettings = settings
         strangers = sorted(set(settings.listings) - {peer.name for peer in settings.peers})
         if strangers:
             raise InvalidInput(f"a listing of no peer: {', '.join(strangers)}", rule="pipeline-listing")
         require_names(settings.peers)
         if (settings.output / "tables").is_dir() and not (settings.output / "log").is_dir():
             raise StoreError(f"{settings.output}: written by an older version of the pipeline; use a new directory")
-        self.peers = [replace(peer, listing=settings.listings.get(peer.name)) for peer in settings.peers]
-        self.archive = Archive(
+        self.peers: list[PeerPolicy] = [
+            replace(peer, listing=settings.listings.get(peer.name)) for peer in settings.peers
+        ]
+        self.archive: Archive = Archive(
             str(settings.output),
             spark,
             progress=progress,

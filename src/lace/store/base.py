@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, Self
 
 from lace.datalog.source import ColumnSource
 from lace.notation.identifiers import RecordHash
+from lace.records.retraction import Withdraws
 from lace.store.news import StoreNews
 from lace.values import dataclass
 
@@ -57,6 +58,7 @@ class Entry:
     id: StoreRecordId
     signer: str | None  # the verifier of a Seal
     data_length: int
+    withdraws: Withdraws = ()  # what it withdraws, if it is a retraction (081)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Browser(Closing):
     """A connection of its own that only reads a store file; threads take turns."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self._lock = Lock()
         self._connection = connect(self.path, create=False, read_only=True, limits=StoreLimits())
         with store_errors(str(self.path)):

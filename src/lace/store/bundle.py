@@ -76,8 +76,8 @@ class BundleWriter(Closing):
         self._path = path
         self._every = index_every
         self._offsets: list[int] = []
-        self.records = 0
-        self.bytes = 0
+        self.records: int = 0
+        self.bytes: int = 0
         self._file: BinaryIO = path.open("wb", buffering=_USUAL.read_bytes)
 
     def write(self, stored: bytes) -> None:
@@ -112,7 +112,7 @@ class BundleReader:
         self._thresholds = thresholds
         self._limits = limits or RecordLimits()
         try:
-            self.bytes = path.stat().st_size
+            self.bytes: int = path.stat().st_size
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}") from error
         self._offsets = self._read_index()

@@ -17,6 +17,7 @@ from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, RECORD_PREDICATES
 from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
+from lace.records.retraction import withdraws
 from lace.records.tip import newest_first
 from lace.records.validate import ValidRecord, reread
 from lace.store import ledger
@@ -126,7 +127,7 @@ class MemoryStore(Closing):
         self._dictionary = MemoryDictionary()
         self._shown: MemorySnapshot | None = None  # deriving facts again for each question would cost most
         self._lock = RLock()
-        self.news = StoreNews()
+        self.news: StoreNews = StoreNews()
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -296,7 +297,16 @@ def _brought(kept: _Kept) -> ledger.Brought:
 
 
 def _entry(kept: _Kept) -> Entry:
-    parts = kept.record.parts
-    signer = parts.signed_by or None
-    length = kept.record.data_length
-    return Entry(parts.group, parts.app, parts.name, parts.tai, kept.record.hash, kept.id, signer, length)
+    record = kept.record
+    parts = record.parts
+    return Entry(
+        group=parts.group,
+        app=parts.app,
+        name=parts.name,
+        tai=parts.tai,
+        hash=record.hash,
+        id=kept.id,
+        signer=parts.signed_by or None,
+        data_length=record.data_length,
+        withdraws=withdraws(record),
+    )

@@ -20,7 +20,9 @@ class StoreNews:
         self._lock = Lock()
         self._numbers = 0
         self.at: object = None  # the cursor as our newest commit left it, if nobody else has stored anything since
-        self.count = 0  # commits so far: a reader that finds it unchanged has missed nothing that this process stored
+        self.count: int = (
+            0  # commits so far: a reader that finds it unchanged has missed nothing that this process stored
+        )
 
     def listen(self, tell: Tell) -> Callable[[], None]:
         """Have this called after each commit, in the thread that committed; what is returned ends that."""

@@ -38,7 +38,7 @@ class AcceptQueue(Generic[S]):
         self._waiting: FairQueue[S] = FairQueue()
         self._changed = asyncio.Event()
         self._is_looked_through = False  # in this round of the event loop
-        self.is_closed = False
+        self.is_closed: bool = False
 
     def offer(self, stream: S) -> bool:
         """Let a stream wait; False if it was dropped."""

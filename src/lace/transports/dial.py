@@ -13,6 +13,7 @@ from typing import Self, assert_never
 from lace.errors import TransportError
 from lace.iltp.address import Address, StdioAddress, TcpAddress, UnixAddress, WebSocketAddress
 from lace.notation.identifiers import Verifier
+from lace.records.keys import Signer
 from lace.transports.base import (
     AcceptedStream,
     ByteStream,
@@ -24,7 +25,7 @@ from lace.transports.base import (
     UidMap,
 )
 from lace.transports.networks import is_loopback
-from lace.transports.proof import Clock, ProofMemory, ProofRefused, Signer
+from lace.transports.proof import Clock, ProofMemory, ProofRefused
 from lace.transports.stdio import STDIO, open_stdio, spawn_child
 from lace.transports.tcp import dial_tcp, listen_tcp
 from lace.transports.tls import ClientTls, ServerTls

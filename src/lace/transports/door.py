@@ -34,7 +34,7 @@ class DoorPlace:
     def __init__(self, table: HalfOpen, network: str, leave: Callable[[], None]) -> None:
         self._table = table
         self.network = network
-        self.leave = leave
+        self.leave: Callable[[], None] = leave
         self._deadline: asyncio.TimerHandle | None = None
 
     def leave_after(self, seconds: float) -> None:
@@ -155,8 +155,8 @@ class Door:
         self._tasks: set[asyncio.Task[None]] = set()
         self._name = ""
         self._is_short = False  # of what the system has for connections
-        self.half_open = HalfOpen(limits)
-        self.is_closed = False
+        self.half_open: HalfOpen = HalfOpen(limits)
+        self.is_closed: bool = False
 
     def open(self, sockets: list[socket.socket], address: Address) -> None:
         """Accept from now on."""

@@ -87,7 +87,7 @@ class PacedConnection(ServerConnection):
     turns: Turns  # of frames
     requests: Turns
     network = ""  # whom it counts for until an exchange begins; told before the connection is made
-    cut_because = ""
+    cut_because: str = ""
     _is_full = False  # messages wait that nobody has taken
     _is_lost = False
     _is_told = False  # that it is lost

@@ -10,7 +10,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, NoReturn, Protocol
+from typing import IO, NoReturn
 
 from lace.errors import InvalidSignature, InvalidText, TransportError
 from lace.iltp.address import WebSocketAddress
@@ -19,7 +19,7 @@ from lace.notation import b64a
 from lace.notation.digest import digest
 from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
-from lace.records.keys import verify
+from lace.records.keys import Signer, verify
 from lace.values import dataclass
 
 HEADER = "Lace-Identity"
@@ -30,15 +30,6 @@ SIGNATURE_BYTES = 64
 _FEW_LINES = 1000  # of the file of nonces, before it is worth rewriting
 
 Clock = Callable[[], TAI]
-
-
-class Signer(Protocol):
-    """A key that can prove itself."""
-
-    @property
-    def verifier(self) -> Verifier: ...
-
-    def sign(self, msg32: bytes, /) -> bytes: ...
 
 
 class ProofRefused(TransportError):

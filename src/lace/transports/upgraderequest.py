@@ -87,7 +87,7 @@ class GuardedConnection(PacedConnection):
     _is_answered = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.network = self.visitor.network
+        self.network: str = self.visitor.network
         self.visitor.drop = self.drop
         super().connection_made(transport)
 

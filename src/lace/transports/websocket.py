@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import field
+from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, Self, cast
 from weakref import WeakKeyDictionary
@@ -28,6 +29,7 @@ from websockets.server import ServerProtocol
 from lace.errors import InvalidText, TransportError
 from lace.iltp.address import WebSocketAddress
 from lace.notation.identifiers import Verifier
+from lace.records.keys import Signer
 from lace.transports.acceptqueue import AcceptQueue, has_hung_up, is_torn_down
 from lace.transports.base import (
     WRITE_BUFFER_BYTES,
@@ -48,7 +50,6 @@ from lace.transports.proof import (
     Clock,
     ProofMemory,
     ProofRefused,
-    Signer,
     Upgrade,
     check_claim,
     client_message,
@@ -64,7 +65,7 @@ from lace.transports.tls import (
     certificate_sha256,
     check_pin,
     client_context,
-    peer_certificate_sha256,
+    peer_certificate,
     server_context,
 )
 from lace.transports.upgraderequest import GuardedConnection, Refused, RequestCheck
@@ -263,8 +264,9 @@ class _Dialer:
     def claim(self, connection: ClientConnection) -> Claim:
         """The claim to send; the pin is checked first, so that nothing is said to a wrong server."""
         if self._address.secure:
-            self._certificate = peer_certificate_sha256(connection.transport.get_extra_info("ssl_object"))
-            check_pin(self._certificate, self._tls)
+            certificate = peer_certificate(connection.transport.get_extra_info("ssl_object"))
+            check_pin(certificate, self._tls)
+            self._certificate = sha256(certificate).digest()
         self._upgrade = Upgrade(self._address, self._certificate, connection.protocol.key)
         identity = self._identity
         self._claim = sign_as_client(self._upgrade, identity.signer, os.urandom(NONCE_BYTES), identity.clock())
@@ -324,7 +326,7 @@ class WebSocketListener:
     def __init__(
         self, address: WebSocketAddress, identity: ServerIdentity, tls: ServerTls | None, limits: TransportLimits
     ) -> None:
-        self.address = address
+        self.address: WebSocketAddress = address
         self._identity = identity
         self._limits = limits
         self._hears = identity.hears

@@ -142,7 +142,7 @@ class BackgroundPool:
     """
 
     def __init__(self, count: int | None = None, *, first: Sequence[Job[object]] = ()) -> None:
-        self.count = (os.cpu_count() or 1) if count is None else count
+        self.count: int = (os.cpu_count() or 1) if count is None else count
         self._first = first  # each done once by each worker, so that modules are loaded before they are needed
         self._pool: WorkerPool | None = None
         self._lock = threading.Lock()

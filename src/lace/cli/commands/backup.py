@@ -6,8 +6,11 @@ from pathlib import Path
 
 import click
 
+from lace.cli.commands.key import ring_names, user_ring
 from lace.cli.options.arguments import LacePath, lace_argument
 from lace.cli.output.output import count_of, json_option, metered, print_json, say
+
+_MOST_NAMED = 5  # keys
 
 
 @click.command("backup")
@@ -19,7 +22,8 @@ def command(path: Path, target: Path, replace: bool, as_json: bool) -> None:
     """Copy a whole lace, even while it is in use.
 
     TARGET is a lace itself: a snapshot of one moment, even if others write to PATH meanwhile. Copying the file alone is
-    not enough, because the latest writes are in a log beside it (PATH-wal).
+    not enough, because the latest writes are in a log beside it (PATH-wal). Your keys are not in it: `lace key backup`
+    shows each as words to write down.
     """
     from lace.porcelain.upkeep import backup
 
@@ -29,3 +33,6 @@ def command(path: Path, target: Path, replace: bool, as_json: bool) -> None:
         print_json({"path": str(target), "bytes": size})
     else:
         say(f"copied {count_of(size, 'byte')} to {target}")
+        if names := sorted(name for name in ring_names().values() if not user_ring().has_backup(name)):
+            kept = ", ".join(names[:_MOST_NAMED]) + (" and more" if len(names) > _MOST_NAMED else "")
+            say(f"your keys are not in it: `lace key backup` shows each as words to write down ({kept})", err=True)

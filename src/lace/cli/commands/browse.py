@@ -25,6 +25,7 @@ from lace.cli.output.output import (
 )
 
 if TYPE_CHECKING:
+    from lace.policy.operand import Module
     from lace.porcelain.listing import Row
 
 COLUMNS = ("record", "coordinate", "time (UTC)", "size", "signed by")
@@ -39,7 +40,8 @@ COLUMNS = ("record", "coordinate", "time (UTC)", "size", "signed by")
     type=LacePath(),
     is_eager=True,
     metavar="PATH",
-    help="Mark the records that this lace already has; PEER may be one of its remotes.",
+    help="Mark the records that this lace already has, and list only what its policy selects; PEER may be one of its "
+    "remotes.",
 )
 @click.option(
     "--limit", "most", type=click.IntRange(1), default=10_000, show_default=True, help="Show at most this many."
@@ -53,13 +55,12 @@ def command(address: Any, prefix: str, path: Path | None, most: int, as_json: bo
     ls`. The table shows the peer's claims; they are checked when a record is fetched. To fetch one record, use `lace
     get LACE HASH --from ADDRESS`; to fetch all, `lace interlace`.
     """
-    from lace.policy.select import select_all
     from lace.porcelain.preview import in_order, rows
     from lace.runtime.local.preview import Preview
     from lace.store.memory import MemoryStore
 
     address, choices = dialled(address, links)
-    module = select_all() if prefix == "//" else selector_of(prefix)
+    module = _by_policy(path) if prefix == "//" else selector_of(prefix)
     preview = Preview(max_records=most + 1)
     ask(MemoryStore(), address, make_terms(module, (), is_open=False), choices, preview)
     offered = in_order(rows(preview.offered))[:most]
@@ -75,6 +76,17 @@ def command(address: Any, prefix: str, path: Path | None, most: int, as_json: bo
         say(f"only the first {count_of(most, 'record')} are shown; --limit shows more", err=True)
     if not offered:
         say(f"{address} offers you nothing{'' if prefix == '//' else f' under {prefix}'}", err=True)
+
+
+def _by_policy(path: Path | None) -> Module:
+    """What the policy of our lace selects; everything without one."""
+    from lace.policy.select import select_all
+
+    if path is None:
+        return select_all()
+    with opened(path) as lace:
+        policy = lace.policy()
+    return select_all() if policy is None else policy.module
 
 
 def _held(path: Path | None, offered: list[Row]) -> set[str] | None:

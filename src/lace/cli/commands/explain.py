@@ -52,7 +52,7 @@ def command(
     path, rules, goal = _split(arguments, facts_file is not None, plan)
     if columns and (path is None or dot):
         raise click.UsageError("--columns reads the records of a lace, so it cannot be combined with --facts or --dot.")
-    name, text = read_rules(rules)
+    name, text = read_rules(rules, path)
     limits = chosen_limits(text, limit_words, name)
     with _asked(path, facts_file, limits) as asked:
         from lace.porcelain.explain import Explainer

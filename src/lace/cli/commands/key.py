@@ -1,6 +1,7 @@
-"""`lace key new|list|show|import|lock|unlock|know`: the key ring.
+"""`lace key new|list|show|import|lock|unlock|backup|restore|rename|rm|know`: the key ring.
 
-Rule: a secret is printed only by `lace key show --secret`, and read only from a file or standard input.
+Rule: a secret is printed only by `lace key show --secret` and `lace key backup`, and read only
+from a file or standard input.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import click
 from lace.cli.options.arguments import LacePath
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.output.output import json_option, print_fields, print_json, print_table, say
+from lace.cli.output.qr import qr_code
 
 if TYPE_CHECKING:
-    from lace.notation.identifiers import Verifier
+    from lace.records.keys import SigningSecret
     from lace.runtime.identity.keyring import KeyEntry, KeyRing
 
 F = TypeVar("F", bound=Callable[..., Any])
 MAX_SECRET_BYTES = 1024
+_WORDS_A_LINE = 6
 
 
 def user_ring() -> KeyRing:
@@ -42,11 +45,6 @@ def ring_names() -> Mapping[str, str]:
         return {}
 
 
-def verifier_named(word: str) -> Verifier:
-    """The verifier that a word spells out, or that of the key with this name; needs no secret."""
-    return user_ring().verifier(word)
-
-
 def _ask_passphrase(name: str) -> str:
     from lace.runtime.identity.keyring import passphrase_of_file
 
@@ -62,6 +60,16 @@ def _new_passphrase(name: str, is_wanted: bool) -> str | None:
         return _ask_passphrase(name)
     text = f"new passphrase of the key {name}"
     return str(click.prompt(text, hide_input=True, err=True, confirmation_prompt=True))
+
+
+def _read_secret(file: str, what: str) -> str:
+    """A secret from a file or standard input; on a terminal it is asked for and not shown."""
+    if file == "-" and sys.stdin.isatty():
+        return str(click.prompt(what, hide_input=True, err=True))
+    if file == "-":
+        return sys.stdin.read(MAX_SECRET_BYTES)
+    with Path(file).open(encoding="ascii", errors="replace") as opened:
+        return opened.read(MAX_SECRET_BYTES)
 
 
 def _lock_option(function: F) -> F:
@@ -82,7 +90,7 @@ def _fields(entry: KeyEntry) -> dict[str, object]:
 
 @click.group("key", cls=SummaryGroup)
 def command() -> None:
-    """Create, list, show, import and lock signing keys.
+    """Create, list, show, import, lock and back up signing keys.
 
     A key has a name, which only you use, and a verifier (V.….H3), the public key that everybody sees in what you sign.
     Secrets stay in $LACE_HOME/keys, in files that only you can read.
@@ -170,13 +178,7 @@ def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
     from lace.errors import InvalidText, KeyUnavailable
     from lace.records.keys import SigningSecret
 
-    if file == "-" and sys.stdin.isatty():
-        text = str(click.prompt("secret", hide_input=True, err=True))
-    elif file == "-":
-        text = sys.stdin.read(MAX_SECRET_BYTES)
-    else:
-        with Path(file).open(encoding="ascii", errors="replace") as opened:
-            text = opened.read(MAX_SECRET_BYTES)
+    text = _read_secret(file, "secret")
     try:
         secret = SigningSecret.parse(text.strip())
     except InvalidText:
@@ -184,8 +186,98 @@ def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
     _print_entry(user_ring().add(name, secret, _new_passphrase(name, locked)), as_json)
 
 
+@command.command("backup")
+@click.argument("name")
+@click.option("--qr", is_flag=True, help="Also draw the secret as a QR code.")
+@json_option
+def backup(name: str, qr: bool, as_json: bool) -> None:
+    """Show the key NAME as words to write down.
+
+    Anybody who reads the words can sign in your name: keep the paper as you would keep cash. `lace key restore` makes
+    the key from them, on any machine. Backups of laces hold no keys.
+    """
+    from lace.records.secretwords import words_of
+
+    ring = user_ring()
+    entry, secret = ring.entry(ring.named(name)), ring.load_secret(name)
+    words = words_of(secret)
+    if as_json:
+        print_json({**_fields(entry), "words": words})
+    else:
+        listed = words.split()
+        for at in range(0, len(listed), _WORDS_A_LINE):
+            row = enumerate(listed[at : at + _WORDS_A_LINE], start=at + 1)
+            say("   ".join(f"{number:2} {word}" for number, word in row))
+        if qr:
+            say(qr_code(secret.reveal()))
+        say(f"the key {entry.name}, {entry.verifier}; `lace key restore {entry.name}` asks for these words", err=True)
+    ring.note_backup(entry.name)
+
+
+@command.command("restore")
+@click.argument("name")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True), default="-")
+@_lock_option
+@json_option
+def restore(name: str, file: str, locked: bool, as_json: bool) -> None:
+    """Make the key NAME from the words of `lace key backup`, or from what its QR code says.
+
+    They are read from FILE or standard input, never from the command line. A mistyped word is found by its checksum.
+    """
+    ring = user_ring()
+    ring.require_free(name)
+    secret = _secret_meant(_read_secret(file, f"the words of the key {name}"))
+    entry = ring.add(name, secret, _new_passphrase(name, locked))
+    ring.note_backup(name)
+    _print_entry(entry, as_json)
+
+
+@command.command("rename")
+@click.argument("name")
+@click.argument("new_name", metavar="NEW")
+@json_option
+def rename(name: str, new_name: str, as_json: bool) -> None:
+    """Call the key NAME by another name; its verifier stays, and nobody else notices."""
+    _print_entry(user_ring().rename(name, new_name), as_json)
+
+
+@command.command("rm")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def rm(name: str, yes: bool, as_json: bool) -> None:
+    """Remove the secret of the key NAME from this machine.
+
+    Nobody can sign with it any more, unless it is restored from a backup. What it signed stays valid.
+    """
+    ring = user_ring()
+    verifier = ring.verifier_in_file(name)
+    if not yes:
+        backed = "" if ring.has_backup(name) else ", and `lace key backup` was never run for it"
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"this removes the only copy here of the secret of {name}{backed}; --yes does it")
+        click.confirm(f"remove the secret of {name} from this machine{backed}?", abort=True, err=True)
+    ring.remove(name)
+    if as_json:
+        print_json({"removed": name, "verifier": verifier})
+    else:
+        say(f"removed the key {name}" + (f", {verifier}" if verifier else ""))
+
+
+def _secret_meant(text: str) -> SigningSecret:
+    """The secret that a text holds, as words or as `&.….H3`; the error never repeats it."""
+    from lace.errors import InvalidText, KeyUnavailable
+    from lace.records.keys import SigningSecret
+    from lace.records.secretwords import looks_like_words, secret_of_words
+
+    try:
+        return secret_of_words(text) if looks_like_words(text) else SigningSecret.parse(text.strip())
+    except InvalidText as error:
+        raise KeyUnavailable(error.message) from None
+
+
 @command.command("know")
-@click.argument("path", type=LacePath(exists=True), metavar="LACE")
+@click.argument("path", type=LacePath(exists=True), metavar="LACE", is_eager=True)
 @click.argument("verifiers", nargs=-1, metavar="[KEY|V…]")
 @click.option("--forget", is_flag=True, help="Forget them instead.")
 @json_option
@@ -198,7 +290,8 @@ def know(path: Path, verifiers: Sequence[str], forget: bool, as_json: bool) -> N
     from lace.cli.options.arguments import opened
     from lace.cli.options.links import VerifierType
 
-    named = [VerifierType().convert(word, None, None) for word in verifiers]  # all of them before one is remembered
+    context = click.get_current_context()
+    named = [VerifierType().convert(word, None, context) for word in verifiers]  # all of them before one is remembered
     with opened(path, write=bool(named)) as lace:
         for verifier in named:
             lace.know_key(verifier, forget=forget)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain, islice
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.commands.key import ring_names
 from lace.cli.exchange.remote import from_options, pull, selector_of
 from lace.cli.options.arguments import PrefixType, lace_argument, opened
+from lace.cli.options.names import Namer
 from lace.cli.options.remotes import dialled
 from lace.cli.output.output import (
     PAGE_ROWS,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 OVERVIEW = ("record", "coordinate", "time (UTC)", "size", "signed by")
 ALSO_BY = "also written by"  # beside a tip, where several people have written
+STATE = "state"  # with --all, where something is withdrawn
 
 
 @click.command("ls")
@@ -40,6 +41,7 @@ ALSO_BY = "also written by"  # beside a tip, where several people have written
 @click.argument("prefix", type=PrefixType(), default="//")
 @click.option("--columns", metavar="NAME,…", help="Show these fields: Group, App, Name, TAI, Signed-By, any header.")
 @click.option("--tips", is_flag=True, help="List only the tip of each coordinate: the record it names.")
+@click.option("--all", "withdrawn", is_flag=True, help="Also list what was withdrawn, and by whom.")
 @click.option("--blobs", is_flag=True, help="List Blobs instead: chunks, and what was stored without a coordinate.")
 @json_option
 @from_options
@@ -48,6 +50,7 @@ def command(
     prefix: str,
     columns: str | None,
     tips: bool,
+    withdrawn: bool,
     blobs: bool,
     as_json: bool,
     source: Any,
@@ -57,11 +60,12 @@ def command(
 
     PREFIX is the beginning of a coordinate: //u, //u//ding, //u//ding//links/ or a whole one; //u/ and //u//ding/ mean
     the groups below u and the apps below ding. If several people have written to a coordinate, the row of its tip says
-    who else and when. With --from, the records under PREFIX are first fetched from a peer into the lace.
+    who else and when. Withdrawn versions (`lace retract`) are listed with --all only. With --from, the records under
+    PREFIX are first fetched from a peer into the lace.
     """
-    if blobs and (columns or tips or prefix != "//"):
+    if blobs and (columns or tips or withdrawn or prefix != "//"):
         raise click.UsageError(
-            "--blobs lists what has no coordinate, so it cannot be combined with a prefix, --columns or --tips"
+            "--blobs lists what has no coordinate, so it cannot be combined with a prefix, --columns, --tips or --all"
         )
     from lace.policy.select import select_all
     from lace.porcelain.listing import COLUMNS
@@ -69,9 +73,11 @@ def command(
     chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else list(COLUMNS)
     with opened(path, write=source is not None) as lace:
         if source is not None:
-            pull(lace, *dialled(source, links), select_all() if prefix == "//" else selector_of(prefix))
-        listed = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips)
-        rows = listed if blobs else _told_if_empty(listed, path, prefix)
+            policy = lace.policy() if prefix == "//" else None
+            wanted = policy.module if policy is not None else select_all() if prefix == "//" else selector_of(prefix)
+            pull(lace, *dialled(source, links), wanted)
+        listed = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips, withdrawn=withdrawn)
+        rows = listed if blobs else _told_if_empty(listed, lace, path, prefix)
         if as_json:
             print_json_rows(rows, ["Data-Length"] if blobs else chosen)
         elif blobs:
@@ -82,11 +88,14 @@ def command(
             print_overview(lace, rows)
 
 
-def _told_if_empty(rows: Iterator[Row], path: Path, prefix: str) -> Iterator[Row]:
+def _told_if_empty(rows: Iterator[Row], lace: Lace, path: Path, prefix: str) -> Iterator[Row]:
     """The rows as they are; if there are none, stderr names the nearest prefixes that have some."""
     first = next(rows, None)
     if first is not None:
         return chain([first], rows)
+    if next(lace.list(prefix, columns=(), withdrawn=True), None) is not None:
+        say(f"everything under {prefix} is withdrawn, or is not the tip; `lace ls --all` lists it", err=True)
+        return iter(())
     from lace.porcelain.listing import nearest_prefixes
 
     near = nearest_prefixes(path, prefix)
@@ -107,7 +116,9 @@ def _tip_json(row: Row) -> dict[str, object]:
     if row.is_tip is None:
         return {}
     others = [{"hash": entry.hash, "signer": entry.signer, "tai": entry.tai} for entry in row.concurrent]
-    return {"is_tip": row.is_tip, "concurrent": others}
+    by = row.withdrawn_by
+    withdrawn = {"hash": by.hash, "signer": by.signer, "tai": by.tai} if by is not None else None
+    return {"is_tip": row.is_tip, "concurrent": others, "state": row.state, "withdrawn_by": withdrawn}
 
 
 def _cells(row: Row, columns: Sequence[str]) -> list[str]:
@@ -119,40 +130,56 @@ def print_overview(lace: Lace, rows: Iterable[Row]) -> None:
     coming = iter(rows)
     page = list(islice(coming, PAGE_ROWS))
     told = writer_words(lace)
-    columns = (*OVERVIEW, ALSO_BY) if any(row.concurrent for row in page) else OVERVIEW
-    shown = (_overview(lace, row, told, len(columns)) for row in chain(page, coming))
+    columns: tuple[str, ...] = OVERVIEW
+    if any(row.concurrent for row in page):
+        columns = (*columns, ALSO_BY)
+    if any(state_words(row, told) for row in page):
+        columns = (*columns, STATE)
+    shown = (_overview(lace, row, told, columns) for row in chain(page, coming))
     print_table(columns, shown, right=frozenset({"size"}))
 
 
-def _overview(lace: Lace, row: Row, told: Callable[[Entry], str], width: int) -> list[str]:
+def state_words(row: Row, told: Callable[[Entry], str]) -> str:
+    """What a listed version counts for, where it is not simply a version."""
+    if row.withdrawn_by is not None:
+        return f"withdrawn by {told(row.withdrawn_by)}"
+    if row.state is None or row.state in ("stands", "ahead"):
+        return ""
+    return "withdraws other versions"
+
+
+def _overview(lace: Lace, row: Row, told: Callable[[Entry], str], columns: Sequence[str]) -> list[str]:
     from lace.porcelain.tips import listed
 
     size = int(row["Data-Length"]) or lace.content_length(row.hash)  # an empty body may stand for chunks
     signer = short_hash(row["Signed-By"]) or "-"
-    others = listed(row.concurrent, told)
-    cells = [shown_hash(row.hash), row.coordinate, shown_time(row["TAI"]), human_size(size), signer, others]
-    if width < len(cells) and others:  # the first page had no such column
-        cells[-2] += f"; also by {others}"
-    return cells[:width]
+    cells = [shown_hash(row.hash), row.coordinate, shown_time(row["TAI"]), human_size(size), signer]
+    for column, said in ((ALSO_BY, listed(row.concurrent, told)), (STATE, state_words(row, told))):
+        if column in columns:
+            cells.append(said)
+        elif said:  # the first page had no such column
+            cells[-1] += f"; {'also by ' if column == ALSO_BY else ''}{said}"
+    return cells
 
 
 def writer_words(lace: Lace) -> Callable[[Entry], str]:
-    """How to tell people who wrote a version and when: by the name of a key of the ring, else by its verifier.
+    """How to tell people who wrote a version and when: by a name of its key, else by its verifier.
 
     That the lace does not know a key is only a hint.
     """
 
     @cache
-    def names() -> tuple[Mapping[str, str], frozenset[str]]:
-        return ring_names(), frozenset(lace.known_keys())
+    def names() -> tuple[Namer, frozenset[str]]:
+        return Namer.of(lace.store), frozenset(lace.known_keys())
 
     def words(entry: Entry) -> str:
         when = shown_time(entry.tai)
         if entry.signer is None:
             return f"unsigned ({when})"
-        ring, known = names()
-        who = ring.get(entry.signer) or short_hash(entry.signer)
-        hint = "" if entry.signer in known or entry.signer in ring else ", a key that this lace does not know"
+        namer, known = names()
+        who = namer.shown(entry.signer)
+        is_known = entry.signer in known or namer.is_mine(entry.signer)
+        hint = "" if is_known else ", a key that this lace does not know"
         return f"{who} ({when}{hint})"
 
     return words

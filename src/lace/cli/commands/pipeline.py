@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.options.groups import SummaryGroup
-from lace.cli.options.policies import chosen_exposures, chosen_selector, read_rules
+from lace.cli.options.policies import RuleChoices, read_rules
 from lace.cli.options.spark import InputPlace, spark_options
 from lace.cli.output.output import json_option, print_json, print_table, say
 
@@ -161,13 +161,13 @@ def policies(options: dict[str, Any]) -> list[PeerPolicy]:
 
     if not options["peers"]:
         return []
-    ours = chosen_selector([str(path) for path in options["selectors"]], options["coordinates"], ())
-    exposures = chosen_exposures([options["expose"]], ours)
+    sources = [str(path) for path in options["selectors"]]
+    ours = RuleChoices.of(sources, options["coordinates"], (), [options["expose"]]).without_policy()
     found = []
     for name, path in options["peers"]:
-        plan = agree(ours, Module.author(read_rules(path), name=str(path)))
+        plan = agree(ours.module, Module.author(read_rules(path), name=str(path)))
         viewer = Viewer(name if name.startswith("V.") else plan.operands[1].origin)
-        lowered = lower(plan, local_index=0, viewer=viewer, exposures=exposures)
+        lowered = lower(plan, local_index=0, viewer=viewer, exposures=ours.exposures)
         found.append(PeerPolicy(name=name, policy=lowered))
     return found
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lace.cli.options.links import ViewerType
-from lace.cli.options.policies import chosen_exposures, expose_option, named_selector
+from lace.cli.options.policies import RuleChoices, chosen_exposures, expose_option, is_lace, named_selector
 from lace.cli.output.output import json_option, print_fields, print_json, print_warning, say, styled
 
 if TYPE_CHECKING:
+    from lace.interlace.setup.terms import Rules
     from lace.policy.compile import ExchangePlan
     from lace.policy.lower import LoweredPolicy
     from lace.policy.notice import Notice
@@ -48,9 +50,9 @@ def command(
 ) -> None:
     """Show the exchange plan of two selectors and the rules one side runs.
 
-    A and B are rule files that define SelectHave and SelectAdvertised, or `all`, a coordinate such as //u//ding//, or
-    a hash. A is the side that dials. Both sides compute the same plan; the rules shown are those of --side, with the
-    peer's record atoms resolved in the view that --expose gives it.
+    A and B are rule files that define SelectHave and SelectAdvertised, or `all`, a coordinate such as //u//ding//, a
+    hash, or a lace: then its policy. A is the side that dials. Both sides compute the same plan; the rules shown are
+    those of --side, with the peer's record atoms resolved in the view that --expose gives it.
     """
     from lace.policy.compile import agree
     from lace.policy.lower import LoweringOptions, lower
@@ -58,14 +60,15 @@ def command(
     from lace.policy.origin import Viewer
     from lace.policy.transcript import Lowering
 
-    modules = named_selector(first), named_selector(second)
+    ours, theirs = _operand(first), _operand(second)
+    modules = ours.module, theirs.module
     lowering = Lowering.of(require_encrypted=require_encrypted, peer_must_be_source=from_peer)
     plan = agree(*modules, lowering=lowering)
     if transcript_only:
         say(plan.transcript, nl=False)
         return
     options = LoweringOptions(send_gate=send_gate)
-    exposures = chosen_exposures(expose, modules[side])
+    exposures = chosen_exposures(expose, modules[side]) if expose else (ours, theirs)[side].exposures
     seen_by = Viewer(viewer or plan.operands[1 - side].origin)
     policy = lower(plan, local_index=side, viewer=seen_by, exposures=exposures, options=options)
     notices = exposure_notices(policy, options)
@@ -74,6 +77,19 @@ def command(
     else:
         _print_plan(plan, (first, second))
         _print_rules(policy, notices)
+
+
+def _operand(text: str) -> Rules:
+    """The rules that a word names: those of a lace's policy, or a selector that shows nothing."""
+    from lace.cli.options.arguments import opened
+    from lace.interlace.setup.terms import Rules
+
+    path = Path(text)
+    if path.is_file() and is_lace(path):
+        with opened(path) as lace:
+            if lace.policy() is not None:
+                return RuleChoices().rules(lace, path)
+    return Rules(named_selector(text))
 
 
 def _print_plan(plan: ExchangePlan, names: tuple[str, str]) -> None:

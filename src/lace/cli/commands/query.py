@@ -70,7 +70,7 @@ def command(
         raise click.UsageError("give --facts FILE and RULES" if over_facts else "give PATH and RULES")
     form = Form(as_json, arrow_file, parquet_file)
     chosen = [column.strip() for column in columns.split(",") if column.strip()] if columns else []
-    name, text = read_rules(arguments[-1])
+    name, text = read_rules(arguments[-1], None if over_facts else arguments[0])
     limits = chosen_limits(text, limit_words, name)
     if (arrow_file or parquet_file) and (chosen or as_json or engine == "spark" or (arrow_file and parquet_file)):
         raise click.UsageError(

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.commands.key import ring_names, user_ring
+from lace.cli.commands.key import user_ring
 from lace.cli.options.arguments import lace_argument, opened, opened_for_rules
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.links import PinType, VerifierType
-from lace.cli.output.output import json_option, print_json, print_json_lines, print_table, say, short_hash
+from lace.cli.options.names import Namer
+from lace.cli.output.output import json_option, print_json, print_json_lines, print_table, say
 from lace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -104,20 +105,19 @@ def list_(path: Path, as_json: bool) -> None:
     from lace.porcelain.remotes import remotes_of
 
     with opened_for_rules(path) as lace:
-        found = remotes_of(lace.store)
+        found, namer = remotes_of(lace.store), Namer.of(lace.store)
     if as_json:
         print_json_lines(remote.to_json() for remote in found)
     elif found:
-        print_table(["name", "address", "checked by", "proves"], map(_cells, found))
+        print_table(["name", "address", "checked by", "proves"], (_cells(remote, namer) for remote in found))
     else:
         say(f"{path} has no remotes; `lace remote add {path} NAME ADDRESS` adds one", err=True)
 
 
-def _cells(remote: Remote) -> list[str]:
-    names = ring_names()
-    checks = [names.get(verifier, short_hash(verifier)) for verifier in remote.trust]
+def _cells(remote: Remote, namer: Namer) -> list[str]:
+    checks = [namer.shown(verifier) for verifier in remote.trust]
     checks += ["its certificate"] * (remote.pin is not None) + ["its CA"] * (remote.ca is not None)
-    proves = "" if remote.key is None else names.get(remote.key, short_hash(remote.key))
+    proves = "" if remote.key is None else namer.shown(remote.key)
     return [remote.name, remote.address, ", ".join(checks) or "-", proves or "-"]
 
 

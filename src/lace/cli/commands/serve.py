@@ -11,12 +11,13 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.options.amounts import QuotaType, quotas_with
+from lace.cli.options.amounts import QuotaType
 from lace.cli.options.links import (
     AddressType,
     LinkChoices,
@@ -28,8 +29,8 @@ from lace.cli.options.links import (
     make_node,
     trace_option,
 )
-from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
-from lace.cli.options.side import Side, opened_side, side_argument
+from lace.cli.options.policies import RuleChoices, expose_option, named_selector, read_exposures, select_options
+from lace.cli.options.side import Side, opened_side, side_argument, watching_policy
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.interrupts import done_or_stopped, first_of, leave_at_once, over_or_stopped
 from lace.cli.output.logbook import Logbook
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
     from lace.iltp.address import Address
     from lace.interlace.setup.terms import Terms
     from lace.limits import EngineLimits
+    from lace.porcelain.lace import Lace
     from lace.runtime.link.session import Outcome
-    from lace.runtime.node.node import Hooks, LinkInfo, Node, NodeLimits
+    from lace.runtime.node.node import Hooks, LinkInfo, Node, NodeLimits, TermsFor
+    from lace.runtime.node.watching import Orders
     from lace.transports.dial import TransportOptions
 
 SWITCH_S = 0.0005
@@ -53,7 +56,7 @@ class KeptPeer:
     """A peer to keep an open exchange with."""
 
     address: Address
-    terms: Terms
+    rules: RuleChoices | None  # None: the rules of the node
     transport: TransportOptions | None
 
 
@@ -63,7 +66,7 @@ class Serving:
 
     store: Path | str
     listen: Sequence[Address]
-    terms: Terms
+    rules: RuleChoices
     choices: LinkChoices
     kept: Sequence[KeptPeer]
     limits: NodeLimits | None
@@ -153,7 +156,8 @@ def command(
     Runs in the foreground, logs to stderr, tells systemd when it is ready, and ends cleanly on SIGTERM or Ctrl-C. On
     SIGHUP it reloads its certificate and the quotas of a lace.toml without dropping links.
 
-    Links stay open: what arrives from one peer goes on to the others as the rules allow. PATH is a lace, or an archive
+    A lace that carries a policy is served by it; when a newer one arrives, open links continue under that. Links stay
+    open: what arrives from one peer goes on to the others as the rules allow. PATH is a lace, or an archive
     (`lace archive`), which is served by Spark jobs. With --config all settings come from a lace.toml, including the
     peers to keep an exchange with.
     """
@@ -164,10 +168,9 @@ def command(
     else:
         if path is None or not addresses:
             raise click.UsageError("name a lace and the addresses to listen on, or give --config")
-        module = chosen_selector(sources, coordinates, hashes)
-        terms = LinkChoices(**links).patient(_terms(module, chosen_exposures(expose, module)))
+        rules = RuleChoices.of(sources, coordinates, hashes, expose)
         log = Logbook(as_json=log_format == "json", every_event=every_event)
-        serving = Serving(path, addresses, terms, LinkChoices(**links), (), None, metrics_port, log)
+        serving = Serving(path, addresses, rules, LinkChoices(**links), (), None, metrics_port, log)
     _require_sense(serving)
     from lace.workers.allocator import give_back
     from lace.workers.collector import collecting_briefly
@@ -178,10 +181,13 @@ def command(
     return ExitCode.OK
 
 
-def _terms(module: Any, exposures: Any) -> Terms:
+def _terms(serving: Serving, rules: RuleChoices, lace: Lace | None, *, is_told: bool = True) -> Terms:
+    """The terms of the node, or of a peer with rules of its own, over a lace or an archive (None)."""
     from lace.cli.options.links import make_terms
 
-    return make_terms(module, exposures, is_open=True)
+    said = rules.rules(lace, serving.store, is_told=is_told)
+    terms = serving.choices.patient(make_terms(said.module, said.exposures, is_open=True))
+    return replace(terms, engine_limits=rules.limits)
 
 
 def _require_sense(serving: Serving) -> None:
@@ -201,11 +207,11 @@ def _from_file(config: Path, every_event: bool) -> Serving:
 
     file = read_node_file(config)
     choices = _file_choices(file)
-    terms = policy_terms(file.policy, file.rule_limits)
+    rules = word_rules(file.policy, file.rule_limits)
     base, _ = choices.transport()
     kept = []
     for peer in file.peers:
-        words = peer.policy if peer.policy.select or peer.policy.expose else file.policy
+        own = word_rules(peer.policy, file.rule_limits) if peer.policy.select or peer.policy.expose else None
         transport = base
         if peer.trust or peer.pin or peer.ca:
             from lace.transports.tls import ClientTls
@@ -213,10 +219,10 @@ def _from_file(config: Path, every_event: bool) -> Serving:
             pin = PinType().convert(peer.pin, None, None) if peer.pin else None
             trusted = tuple(VerifierType().convert(text, None, None) for text in peer.trust) or base.trusted
             transport = replace(base, client_tls=ClientTls(pin=pin, ca_file=peer.ca), trusted=trusted)
-        kept.append(KeptPeer(peer.address, policy_terms(words, file.rule_limits), transport))
+        kept.append(KeptPeer(peer.address, own, transport))
     log = Logbook(as_json=file.log == "json", every_event=every_event)
     limits = file.node_limits()
-    return Serving(file.store, file.listen, terms, choices, kept, limits, file.metrics_port, log, config)
+    return Serving(file.store, file.listen, rules, choices, kept, limits, file.metrics_port, log, config)
 
 
 def _file_choices(file: NodeFile) -> LinkChoices:
@@ -240,21 +246,23 @@ def _file_choices(file: NodeFile) -> LinkChoices:
     )
 
 
-def policy_terms(words: PolicyWords, limits: EngineLimits) -> Terms:
-    """The terms of a policy in a node file; its rules are read and run under the limits of that file."""
+def word_rules(words: PolicyWords, limits: EngineLimits) -> RuleChoices:
+    """The rules of a node file; they are read and run under the limits of that file."""
     from lace.policy.compose import union
 
     parts = [named_selector(word, limits) for word in words.select]
-    module = union(parts, limits=limits) if parts else named_selector("all")
-    return replace(_terms(module, chosen_exposures(words.expose, module, limits)), engine_limits=limits)
+    module = union(parts, limits=limits) if parts else None
+    return RuleChoices(module=module, expose=read_exposures(words.expose, limits), limits=limits)
 
 
 async def _serve(serving: Serving, trace: Path | None, watch: Path | None, master: str | None) -> None:
     # While threads compute, the event loop waits this long for the interpreter each time it has something to do.
     sys.setswitchinterval(SWITCH_S)
+    from lace.runtime.node.control import BESIDE, control_path
     from lace.runtime.node.node import Hooks
     from lace.runtime.node.watching import watched
 
+    orders: Orders = {}
     log = serving.log
     hooks = Hooks(on_open=log.opened, on_event=log.event, on_end=log.ended, on_trouble=log.trouble)
     hooks.on_limited = log.limited
@@ -265,38 +273,45 @@ async def _serve(serving: Serving, trace: Path | None, watch: Path | None, maste
     with ExitStack() as opened_first:  # a missing lace is reported before anything else is created
         side = opened_first.enter_context(opened_side(serving.store, master, say))
         with captured(trace, hooks):
-            async with watched(watch, hooks) as heard:
-                going = await _serve_side(serving, side, heard)
+            async with (
+                watched(watch, hooks) as heard,
+                watched(control_path(serving.store), heard, limits=BESIDE, orders=orders) as told,
+            ):
+                going = await _serve_side(serving, side, told, orders)
                 opened_first.close()
                 while going is not None:
                     with opened_side(serving.store, master, say) as side:
-                        going = await _serve_side(going, side, heard)
+                        going = await _serve_side(going, side, told, orders)
     log.say("stopped", "stopped")
 
 
-async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | None:
+async def _serve_side(serving: Serving, side: Side, hooks: Hooks, orders: Orders) -> Serving | None:
     """Serve until somebody ends it (None), or until the lace must be reopened: then what to serve next."""
     from lace.runtime.node.metrics import serve_metrics
 
     stop = asyncio.Event()
     limits = side.limits(serving.limits)
-    node = make_node(side.store, serving.choices, hooks, limits, make_host=side.make_host)
+    has_quotas = bool(serving.choices.quotas)
+    node = make_node(side.store, side.with_quotas(serving.choices), hooks, limits, make_host=side.make_host)
+    terms = _terms(serving, serving.rules, side.lace)
     if _is_stdio(serving):
         _end_with_parent(hooks, stop)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, _reload, node, serving)
+    loop.add_signal_handler(signal.SIGHUP, _reload, node, serving, "SIGHUP")
+    orders["reload"] = partial(_reload, node, serving, "lace reload")
     metrics = await serve_metrics(node.metrics, serving.metrics_port) if serving.metrics_port else None
     try:
         if side.get_ready is not None:
             await done_or_stopped(side.get_ready, stop)
-        await over_or_stopped(node.get_ready(serving.terms), stop)
+        await over_or_stopped(node.get_ready(terms), stop)
         if stop.is_set():
             return None
-        bound = await _begin(node, serving)
-        notify_systemd("READY=1")
-        await first_of(stop, node.outdated)
+        with watching_policy(side, serving.rules, node, serving.log.policy, has_quotas=has_quotas):
+            bound = await _begin(node, serving, side, terms)
+            notify_systemd("READY=1")
+            await first_of(stop, node.outdated)
     finally:
         goes_on = node.outdated.is_set() and not stop.is_set() and not _is_stdio(serving)
         if goes_on:
@@ -312,8 +327,8 @@ async def _serve_side(serving: Serving, side: Side, hooks: Hooks) -> Serving | N
     return replace(serving, listen=bound) if goes_on else None
 
 
-def _reload(node: Node, serving: Serving) -> None:
-    """SIGHUP: reload what can be reloaded without losing a link, and log what happened."""
+def _reload(node: Node, serving: Serving, asked_by: str) -> dict[str, Any]:
+    """SIGHUP or `lace reload`: reload what can be reloaded without losing a link, and log what happened."""
     from lace.errors import LaceError
 
     notify_systemd(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
@@ -321,27 +336,39 @@ def _reload(node: Node, serving: Serving) -> None:
         quotas = None
         if serving.config is not None:
             from lace.cli.options.nodefile import read_node_file
+            from lace.runtime.host.quotas import quotas_with
 
             quotas = quotas_with(list(read_node_file(serving.config).quotas.items()))
         done = node.reload(quotas)
         text = "; ".join(done) or "there is nothing to reload"
-        serving.log.say("reloaded", f"SIGHUP: {text}; everything else needs a restart")
+        serving.log.say("reloaded", f"{asked_by}: {text}; everything else needs a restart")
+        return {"reloaded": list(done), "process": os.getpid()}
     except (LaceError, OSError) as error:
-        serving.log.say("trouble", f"SIGHUP: nothing was changed: {error}")
+        serving.log.say("trouble", f"{asked_by}: nothing was changed: {error}")
+        return {"error": f"nothing was changed: {error}"}
     finally:
         notify_systemd("READY=1")
 
 
-async def _begin(node: Node, serving: Serving) -> list[Address]:
+async def _begin(node: Node, serving: Serving, side: Side, terms: Terms) -> list[Address]:
     found = []
     for address in serving.listen:
-        bound = await node.listen(address, serving.terms)
+        bound = await node.listen(address, terms)
         serving.log.say("listening", f"listening on {bound}", address=str(bound))
         found.append(bound)
     for peer in serving.kept:
-        node.keep_in_background(peer.address, peer.terms, peer.transport)
+        node.keep_in_background(peer.address, _peer_terms(serving, peer, side, terms), peer.transport)
         serving.log.say("keeping", f"keeping an exchange with {peer.address}", address=str(peer.address))
     return found
+
+
+def _peer_terms(serving: Serving, peer: KeptPeer, side: Side, terms: Terms) -> Terms | TermsFor:
+    """The node's terms for a peer, or those of its own rules, which are asked for again when the policy changes."""
+    rules = peer.rules
+    if rules is None:
+        return terms
+    _terms(serving, rules, side.lace)
+    return lambda _: _terms(serving, rules, side.lace, is_told=False)
 
 
 def _is_stdio(serving: Serving) -> bool:

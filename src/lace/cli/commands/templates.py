@@ -53,7 +53,7 @@ def new(template: str, folder: Path | None, group: str, app: str, admin: str, co
     select.lace is for --select, expose.lace for --expose, cases.toml for `lace test select.lace cases.toml`. Existing
     files are never overwritten.
     """
-    from lace.cli.commands.key import verifier_named
+    from lace.cli.options.names import verifier_named
     from lace.porcelain.ruletemplates import fill
 
     words = {"group": group, "app": app, "admin": verifier_named(admin) if admin else "", "count": str(count)}

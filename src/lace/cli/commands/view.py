@@ -9,7 +9,7 @@ import click
 
 from lace.cli.options.arguments import TaiTime, lace_argument, opened
 from lace.cli.options.links import ViewerType
-from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, select_options
+from lace.cli.options.policies import RuleChoices, expose_option, select_options
 from lace.cli.output.output import count_of, json_option, print_json, print_warning, say
 
 
@@ -51,9 +51,10 @@ def command(
     from lace.porcelain.visibility import visible_facts, visible_records
     from lace.runtime.clock import SystemClock
 
-    exposures = chosen_exposures(expose, chosen_selector(sources, coordinates, hashes))
+    chosen = RuleChoices.of(sources, coordinates, hashes, expose)
     moment = TAI(at) if at else SystemClock().tai()
     with opened(path) as lace:
+        exposures = chosen.rules(lace, path).exposures
         snapshot = lace.store.snapshot()
         admitted = visible_records(snapshot, Viewer(viewer), exposures, at=moment)
         shown = 0

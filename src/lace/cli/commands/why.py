@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.commands.key import verifier_named
 from lace.cli.exchange.preview import walk_to_peer
 from lace.cli.options.arguments import LacePath, Target, lace_argument, opened
 from lace.cli.options.links import PinType, VerifierType
-from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, named_selector, select_options
+from lace.cli.options.names import verifier_named
+from lace.cli.options.policies import (
+    RuleChoices,
+    chosen_exposures,
+    expose_option,
+    named_selector,
+    read_exposures,
+    select_options,
+)
 from lace.cli.options.remotes import RemoteType, dialled
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import json_option, print_json, say, say_hanging, short_hash, shown_hash
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     from lace.porcelain.why import Gate, Walk
 
 IDENTIFIER = re.compile(rf"\b(?:{RecordHash.PATTERN}|{Verifier.PATTERN})")
-MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
+MARKS: dict[bool | None, tuple[str, str]] = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
 
 
 @click.command("why")
@@ -85,8 +92,8 @@ def command(
     from lace.porcelain.why import WhySide, known_target, walk
     from lace.runtime.clock import SystemClock
 
-    verifier, rules = _peer(peers)
-    ours = chosen_selector(sources, coordinates, hashes)
+    verifier, rules = _peer(peers, path)
+    chosen = RuleChoices.of(sources, coordinates, hashes, expose)
     if address is not None and (peers or their_path is not None or their_expose):
         raise click.UsageError(
             "--address asks the peer itself, so it cannot be combined with --peer, --with or --their-expose"
@@ -95,9 +102,9 @@ def command(
         raise click.UsageError("--trust and --pin need --address: they are about its connection")
     with ExitStack() as stack:
         lace = stack.enter_context(opened(path))
-        shown = chosen_exposures(expose, ours)
-        known = None if key is None else verifier_named(key)
-        here = WhySide(called="here", lace=lace, module=ours, exposures=shown, verifier=known)
+        ours = chosen.rules(lace, path)
+        known = None if key is None else verifier_named(key, path)
+        here = WhySide(called="here", lace=lace, module=ours.module, exposures=ours.exposures, verifier=known)
         if address is not None:
             named = key if key is not None and not key.startswith("V.") else None
             walked = walk_to_peer(here, target, *dialled(address, {"key": named, "trust": trust, "pin": pin}))
@@ -107,8 +114,7 @@ def command(
         there = WhySide(
             called="there",
             lace=theirs,
-            module=rules,
-            exposures=chosen_exposures(their_expose, rules),
+            **_their_rules(theirs, their_path, rules, their_expose),
             verifier=verifier,
         )
         comes = not lace.store.have(record) and theirs is not None and theirs.store.have(record)
@@ -116,6 +122,16 @@ def command(
         walked = walk(record, *sides, now=SystemClock().tai())
         found = _lacking(lace, walked)
     return _tell(walked, proofs, found, as_json=as_json)
+
+
+def _their_rules(
+    theirs: Lace | None, path: Path | None, module: Module | None, expose: Sequence[str]
+) -> dict[str, Any]:
+    """What is known of the other side's rules: what was said of them, else the policy that its lace carries."""
+    if theirs is None or theirs.policy() is None:
+        return {"module": module, "exposures": chosen_exposures(expose, module)}
+    said = RuleChoices(module=module, expose=read_exposures(expose)).rules(theirs, str(path))
+    return {"module": said.module, "exposures": said.exposures}
 
 
 def _lacking(lace: Lace, walked: Walk) -> Incomplete | None:
@@ -133,11 +149,11 @@ def _tell(walked: Walk, proofs: bool, incomplete: Incomplete | None, *, as_json:
     return ExitCode.BAD if walked.stopped else ExitCode.OK
 
 
-def _peer(given: Sequence[str]) -> tuple[Verifier | None, Module | None]:
+def _peer(given: Sequence[str], path: Path) -> tuple[Verifier | None, Module | None]:
     verifiers: list[Verifier] = []
     rules: list[str] = []
     for text in given:
-        verifier = _named_verifier(text)
+        verifier = _named_verifier(text, path)
         if verifier is None:
             rules.append(text)
         else:
@@ -147,12 +163,12 @@ def _peer(given: Sequence[str]) -> tuple[Verifier | None, Module | None]:
     return (verifiers[0] if verifiers else None), (named_selector(rules[0]) if rules else None)
 
 
-def _named_verifier(text: str) -> Verifier | None:
+def _named_verifier(text: str, path: Path) -> Verifier | None:
     """The verifier that a word names; None if it names rules. A file always means rules, whatever its name."""
     if Path(text).exists() or text == "all" or text.startswith("//") or is_record_hash(text):
         return None
     try:
-        return verifier_named(text)
+        return verifier_named(text, path)
     except KeyUnavailable as error:
         near = " ".join(getattr(error, "__notes__", ()))
         raise click.UsageError(f"--peer {text}: there is neither a file nor a key of that name. {near}") from None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lace.cli.options.arguments import opened
 from lace.cli.options.peerchoices import LocalChoices
-from lace.cli.options.policies import chosen_exposures, named_selector
+from lace.cli.options.policies import RuleChoices, named_selector, read_exposures
 from lace.cli.options.remotes import keep_outcome
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
@@ -107,10 +107,16 @@ def make_parties(
     """Both sides of a local exchange."""
     from lace.porcelain.exchange import local_parties
 
-    module, exposed, their_select, their_expose = chosen
-    their_module = module if their_select is None else named_selector(their_select)
-    their_exposed = chosen_exposures(their_expose, their_module) if their_expose else exposed
-    return local_parties(first, second, (module, exposed), (their_module, their_exposed), is_open=is_open)
+    ours = chosen.rules.rules(first, place_of(first))
+    given = chosen.rules.module if chosen.their_select is None else named_selector(chosen.their_select)
+    theirs = RuleChoices(module=given, expose=read_exposures(chosen.their_expose) or chosen.rules.expose)
+    said = theirs.rules(second, place_of(second))
+    return local_parties(first, second, (ours.module, ours.exposures), (said.module, said.exposures), is_open=is_open)
+
+
+def place_of(lace: Lace) -> str:
+    """The path of a lace, as text."""
+    return str(getattr(lace.store, "path", "the lace"))
 
 
 def tell_notices(path: Path, peer: Path, found: tuple[Sequence[object], Sequence[object]]) -> None:

@@ -63,6 +63,12 @@ def lace_argument(function: F) -> F:
     return click.argument("path", type=LacePath(), is_eager=True)(function)
 
 
+def lace_of(ctx: click.Context | None) -> Path | None:
+    """The lace that a command is about, if it is a file; its argument is read before all others."""
+    path = None if ctx is None else ctx.params.get("path")
+    return path if isinstance(path, Path) and path.is_file() else None
+
+
 @contextmanager
 def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
     """The lace at a path, which must exist."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lace.cli.commands.key import user_ring
-from lace.cli.options.amounts import quotas_with
+from lace.cli.options.arguments import lace_of
 from lace.errors import InvalidInput, KeyUnavailable
 from lace.limits import HORIZON_S
 from lace.values import dataclass
@@ -52,15 +52,15 @@ class AddressType(click.ParamType[Any]):
 
 
 class VerifierType(click.ParamType[Any]):
-    """`V.….H3`, or the name of a key of the ring."""
+    """`V.….H3`, the name of a key of the ring, or a name that is known in the lace of the command."""
 
     name = "verifier"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Verifier:
-        from lace.cli.commands.key import verifier_named
+        from lace.cli.options.names import verifier_named
 
         try:
-            return verifier_named(str(value))
+            return verifier_named(str(value), lace_of(ctx))
         except (InvalidInput, KeyUnavailable) as error:
             self.fail(". ".join([str(error), *getattr(error, "__notes__", ())]), param, ctx)
 
@@ -77,7 +77,7 @@ class ViewerType(VerifierType):
 
 
 class PinType(click.ParamType[bytes]):
-    """The SHA-256 of a certificate: 43 B64A characters, as `lace cert` prints it, or 64 hexadecimal digits."""
+    """The SHA-256 of a public key or certificate: 43 B64A characters, as `lace cert` prints it, or 64 hex digits."""
 
     name = "pin"
 
@@ -142,7 +142,7 @@ def link_options(function: F) -> F:
             help="Over unix sockets: this user is V; repeatable.",
         ),
         click.option("--ca", type=existing, help="Over wss: accept certificates of these CAs instead of the system's."),
-        click.option("--pin", type=PinType(), help="Over wss: accept only the certificate with this SHA-256."),
+        click.option("--pin", type=PinType(), help="Over wss: accept only the server with this pin."),
         click.option(
             "--trust",
             type=VerifierType(),
@@ -256,6 +256,7 @@ def make_node(
 ) -> Node:
     """A node over a store; call it inside an event loop."""
     from lace.runtime.clock import SystemClock
+    from lace.runtime.host.quotas import quotas_with
     from lace.runtime.node.node import Node
 
     transport, here = choices.transport()

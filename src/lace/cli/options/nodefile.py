@@ -42,7 +42,6 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lace.cli.options.amounts import FORM, quotas_with
 from lace.cli.options.arguments import not_a_file
 from lace.datalog.language.limiting import limits_with
 from lace.errors import InvalidInput, InvalidText
@@ -232,6 +231,8 @@ class _TableReader:
         return dict(table)
 
     def _quotas(self) -> dict[str, str]:
+        from lace.runtime.host.quotas import FORM, quotas_with
+
         table: dict[str, Any] = self._take("quotas", dict, {})
         for name, text in table.items():
             if not isinstance(text, str):

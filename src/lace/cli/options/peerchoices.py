@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from lace.cli.options.arguments import LacePath, opened_for_rules
+from lace.cli.options.arguments import LacePath, lace_of, opened_for_rules
 from lace.cli.options.links import LINK_OPTIONS, LinkChoices, link_options, make_terms, trace_option
-from lace.cli.options.policies import chosen_exposures, chosen_selector, expose_option, select_options
-from lace.cli.options.remotes import RemoteType, lace_of, remote_name, with_remote
+from lace.cli.options.policies import RuleChoices, expose_option, select_options
+from lace.cli.options.remotes import RemoteType, remote_name, with_remote
 from lace.cli.options.side import side_argument
 from lace.cli.output.failure import ExitCode
 from lace.values import dataclass
 
 if TYPE_CHECKING:
     from lace.interlace.setup.terms import Terms
-    from lace.policy.exposure import Exposure
-    from lace.policy.operand import Module
+    from lace.porcelain.lace import Lace
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,8 +81,7 @@ def their_options(function: F) -> F:
 class LocalChoices(NamedTuple):
     """The options of both laces; the other one's are as ours, unless given separately."""
 
-    module: Module
-    exposed: tuple[Exposure, ...]
+    rules: RuleChoices
     their_select: str | None
     their_expose: Sequence[str]
 
@@ -97,7 +95,7 @@ class PeerChoices:
     address: Any  # an address, or the path of a lace on this machine
     remote: str | None  # the name under which this lace knows it
     child: Sequence[str]
-    module: Module
+    rules: RuleChoices
     expose: Sequence[str]
     their_select: str | None
     their_expose: Sequence[str]
@@ -107,18 +105,20 @@ class PeerChoices:
     def local(self) -> LocalChoices:
         """The options for two laces on this machine."""
         refuse_link_choices({**self.links, "trace": self.trace})
-        exposed = chosen_exposures(self.expose, self.module)
-        return LocalChoices(self.module, exposed, self.their_select, self.their_expose)
+        return LocalChoices(self.rules, self.their_select, self.their_expose)
 
     def link(self) -> LinkChoices:
         """The options of a connection."""
         return LinkChoices(command=self.child, **self.links)
 
-    def terms(self, *, is_open: bool) -> Terms:
-        """What our side brings to an exchange over a connection."""
-        choices = self.link()
-        choices.require_use_of_key([self.address])
-        return choices.patient(make_terms(self.module, chosen_exposures(self.expose, self.module), is_open=is_open))
+    def require_sense(self) -> None:
+        """Refuse what could never work before anything is opened."""
+        self.link().require_use_of_key([self.address])
+
+    def terms(self, lace: Lace | None, *, is_open: bool) -> Terms:
+        """What our side brings to an exchange over a connection, from a lace or an archive (None)."""
+        rules = self.rules.rules(lace, self.path)
+        return self.link().patient(make_terms(rules.module, rules.exposures, is_open=is_open))
 
 
 def peer_command(function: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
@@ -140,8 +140,8 @@ def peer_command(function: Callable[..., ExitCode]) -> Callable[..., ExitCode]:
         if named is not None:
             given["address"], links = peer.place, with_remote(peer, links)
         asked = PeerChoices(
+            rules=RuleChoices.of(sources, coordinates, hashes, given["expose"]),
             remote=named,
-            module=chosen_selector(sources, coordinates, hashes),
             links=links,
             **{name: given.pop(name) for name in _GIVEN},
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.options.arguments import opened_for_rules
+from lace.cli.options.arguments import lace_of, opened_for_rules
 from lace.cli.options.links import AddressType, LinkChoices
 from lace.errors import LaceError, NotFound, TransportError
 
@@ -49,12 +49,6 @@ def named_remote(name: str, ctx: click.Context | None) -> Remote:
         raise NotFound(f"{name!r} is not an address, and there is no lace whose remote it could be")
     with opened_for_rules(path) as lace:
         return find_remote(lace.store, name)
-
-
-def lace_of(ctx: click.Context | None) -> Path | None:
-    """The lace that a command is about, if it is a file; its argument is read before all others."""
-    path = None if ctx is None else ctx.params.get("path")
-    return path if isinstance(path, Path) and path.is_file() else None
 
 
 def dialled(peer: Any, links: Mapping[str, Any]) -> tuple[Address, LinkChoices]:

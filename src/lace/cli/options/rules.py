@@ -75,8 +75,11 @@ def read_text(name: str) -> str:
         raise InvalidLacegram(error.message, rule=error.rule, place=name, found=error.found) from None
 
 
-def read_rules(argument: str) -> tuple[str, str]:
-    """Name and text of rules given as a file, on standard input, or directly."""
+def read_rules(argument: str, lace: Path | str | None = None) -> tuple[str, str]:
+    """Name and text of rules given as a file, on standard input, or directly; `@bob` is a name in the lace."""
     if not argument.strip():
         raise InvalidLacegram("there are no rules: the text is empty", rule="empty-rules", found=repr(argument))
-    return ("<rules>", argument) if ":-" in argument else (argument, read_text(argument))
+    from lace.cli.options.names import resolved
+
+    name, text = ("<rules>", argument) if ":-" in argument else (argument, read_text(argument))
+    return name, resolved(text, name, lace)

@@ -5,9 +5,11 @@ Rule: a missing lace or archive is reported before anything is bound or dialled;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,14 +17,18 @@ import click
 
 from lace.cli.options.arguments import not_a_file, opened
 from lace.cli.options.spark import spark_options
+from lace.cli.output.output import say
 from lace.values import dataclass
 
 if TYPE_CHECKING:
+    from lace.cli.options.links import LinkChoices
+    from lace.cli.options.policies import RuleChoices
     from lace.interlace.host import Host
     from lace.interlace.setup.terms import Terms
+    from lace.people.policyrecords import PolicyVersion
     from lace.porcelain.lace import Lace
     from lace.runtime.host.quotas import QuotaGate
-    from lace.runtime.node.node import NodeLimits
+    from lace.runtime.node.node import Node, NodeLimits
     from lace.spark.peer.jobs import Read
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +45,24 @@ class Side:
     make_host: Callable[[Terms, QuotaGate], Host[Any]] | None = None
     lace: Lace | None = None  # None for an archive
     get_ready: Callable[[], None] | None = None  # may be slow; a server calls it before it listens
+
+    policy: list[Any] = field(default_factory=list)  # the policy in force when it was looked at last
+
+    def has_newer_policy(self, chosen: RuleChoices) -> bool:
+        """Whether another policy is in force than when this was asked last; then it is told on stderr."""
+        now = self.lace.policy() if self.lace is not None else None
+        before, self.policy[:] = self.policy[0] if self.policy else None, [now]
+        if now is None or not chosen.follows_policy:
+            return False
+        newer = now.in_force.newer_than(before.in_force if before is not None else None)
+        for line in newer_policy_lines(self.lace, newer) if self.lace is not None else ():
+            say(line, err=True)
+        return bool(newer) or (before is not None and before.in_force.hashes != now.in_force.hashes)
+
+    def with_quotas(self, choices: LinkChoices) -> LinkChoices:
+        """The choices with the quotas of the lace's policy, unless options say some."""
+        policy = self.lace.policy() if self.lace is not None else None
+        return replace(choices, quotas=policy.quotas) if policy is not None and not choices.quotas else choices
 
     def limits(self, limits: NodeLimits | None = None) -> NodeLimits | None:
         """The limits of its node: an archive is polled less often than a lace."""
@@ -83,7 +107,7 @@ def opened_side(place: str | Path, master: str | None = None, say: Say | None = 
         if master is not None:
             raise click.UsageError(f"--master needs an archive, and {place} is not one")
         with opened(Path(place), write=True) as lace:
-            yield Side(lace.store, lace=lace)
+            yield Side(lace.store, lace=lace, policy=[lace.policy()])
         return
     from lace.cli.commands.archive import open_archive
     from lace.spark.peer.peer import ArchivePeer
@@ -95,6 +119,53 @@ def opened_side(place: str | Path, master: str | None = None, say: Say | None = 
         yield Side(peer, peer.host, get_ready=peer.get_ready)
     finally:
         peer.close()
+
+
+@contextmanager
+def watching_policy(
+    side: Side, chosen: RuleChoices, node: Node, tell: Callable[[Sequence[str]], None], *, has_quotas: bool = False
+) -> Iterator[None]:
+    """While this lasts, a newer policy of the lace is told, and the links of the node go on under it."""
+    lace = side.lace
+    if lace is None:
+        yield
+        return
+    from lace.porcelain.policy import LacePolicy, policy_quotas
+    from lace.porcelain.policywatch import PolicyWatch
+
+    def take(policy: LacePolicy, newer: list[PolicyVersion]) -> None:
+        tell([*newer_policy_lines(lace, newer)])
+        if chosen.follows_policy:
+            node.change_rules(chosen.rules(lace, is_told=False))
+        if not has_quotas:
+            node.reload(policy_quotas(policy))
+
+    task = asyncio.get_running_loop().create_task(PolicyWatch(lace, take).run())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+def newer_policy_lines(lace: Lace, versions: Sequence[PolicyVersion]) -> Iterator[str]:
+    """One line for each admin and day: `anna's policy of 18 Nov is newer: select, tip`."""
+    from lace.cli.commands.policy import teller
+
+    told, said = teller(lace.store), dict[str, list[str]]()
+    for version in versions:
+        who = told(version.signer) if version.signer else "nobody"
+        said.setdefault(f"{who}'s policy of {day_of(version.tai)}", []).append(str(version.kind))
+    for of, kinds in said.items():
+        yield f"{of} is newer: {', '.join(kinds)}"
+
+
+def day_of(tai: str) -> str:
+    """The day of a time, as people say it: `18 Nov`; with the year if it is another one."""
+    from lace.notation.tai import TAI
+
+    when = datetime.fromtimestamp(TAI(tai).to_unix_ns() // 10**9, UTC)
+    year = f" {when.year}" if when.year != datetime.now(UTC).year else ""
+    return f"{when.day} {when:%b}{year}"
 
 
 def _teller(say: Say) -> Callable[[Read], None]:

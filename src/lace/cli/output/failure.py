@@ -50,7 +50,7 @@ class ExitCode(IntEnum):
 
 MEANING = {
     ExitCode.OK: "done",
-    ExitCode.BAD: "what you asked about is bad or missing (an invalid record, no such hash, damage found)",
+    ExitCode.BAD: "what you asked about is bad, missing or different (an invalid record, no such hash, damage found)",
     ExitCode.USAGE: "the command line is wrong",
     ExitCode.STORE: "a file or store cannot be read or written (missing, read-only, full, damaged)",
     ExitCode.LIMIT: "a limit was reached; nothing beyond it was done",

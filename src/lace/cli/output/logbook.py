@@ -6,6 +6,7 @@ Rule: one line per event, flushed immediately; the time is the system's, in UTC.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,7 @@ class Logbook:
             refused_by_peer=dict(result.refused_hashes),
             held_back=dict(result.held_back),
             held_back_by_peer=dict(result.held_back_by_peer.counts),
-            ending=outcome.ending,
+            ending=outcome.status,
             loops=result.loops,
         )
 
@@ -78,6 +79,11 @@ class Logbook:
         """A link reached one of its limits."""
         who = info.peer or info.address
         self.say("limited", f"link {info.number} of {who}: {why}", **_link(info), why=why)
+
+    def policy(self, lines: Sequence[str]) -> None:
+        """A newer policy is in force."""
+        for line in lines:
+            self.say("policy", line)
 
     def trouble(self, text: str) -> None:
         """Something failed, and the node carries on."""
@@ -88,7 +94,9 @@ def _closed(outcome: Outcome) -> str:
     """How a link ended that was not aborted."""
     if outcome.result.limit_reached:
         return f"closed at the limit {outcome.result.limit_reached}"
-    return outcome.ending if outcome.ending.startswith("closed") else "closed"
+    if outcome.is_complete:
+        return "closed"
+    return f"closed by {'the peer' if outcome.result.closed_by_peer else 'us'}"
 
 
 def _link(info: LinkInfo) -> dict[str, object]:

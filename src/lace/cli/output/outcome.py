@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lace.store.base import RecordStore
 
 MOST_REASONS = 10
-_CONNECTION = frozenset(("stream broken in the middle of a phase", "phase timeout", "cut"))
+_CONNECTION = frozenset(("stream broken in the middle of a phase", "phase timeout", "cut", "refused by the peer"))
 _LOCAL = frozenset(("local failure",))
 
 
@@ -115,7 +115,7 @@ def outcome_fields(
     return {
         "fixed_point": result.fixed_point,
         "converged": outcome.is_converged,
-        "ending": outcome.ending,
+        "ending": outcome.status,
         "abort": outcome.abort or None,
         "detail": outcome.detail or None,
         "limit": result.limit_reached or None,

@@ -123,10 +123,10 @@ class Base:
     def __init__(self, source: Facts | Sequence[FactSource], limits: EngineLimits = _DEFAULT_LIMITS) -> None:
         parts = as_sources(source)
         self.parts = parts
-        self.columns = next((part for part in parts if isinstance(part, ColumnSource)), None)
+        self.columns: ColumnSource | None = next((part for part in parts if isinstance(part, ColumnSource)), None)
         self._texts = [part for part in parts if part is not self.columns]
-        self.dictionary = Dictionary(limits, self.columns)
-        self.verdicts = Verdicts(self.dictionary)
+        self.dictionary: Dictionary = Dictionary(limits, self.columns)
+        self.verdicts: Verdicts = Verdicts(self.dictionary)
         self._runs: dict[Predicate, list[Run]] = {}
 
     def runs(self, predicate: Predicate) -> list[Run]:

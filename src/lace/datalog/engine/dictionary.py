@@ -36,7 +36,7 @@ class Dictionary:
         self._kept_texts = kept_texts
         self._limits = limits
         self._source = source
-        self.base = source.code_count if source is not None else 0
+        self.base: int = source.code_count if source is not None else 0
         self._next = count(self.base).__next__
         # A dict that numbers its own misses interns a column without a Python step per value.
         self._codes: defaultdict[str, int] = defaultdict(self._next)

@@ -6,23 +6,27 @@ order of rules, atoms or facts: rules run in canonical order and see what stood 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import NamedTuple
 from weakref import ref
 
 from lace.datalog.engine.base import Base, RowSource
+from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.relation import Relation
+from lace.datalog.engine.runs import Run
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.vector import Readable, VectorExecutor
 from lace.datalog.language.syntax import Constant, Predicate
 from lace.datalog.language.terms import literal_terms
 from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.meter import Meter
+from lace.datalog.planning.circles import MeetingCosts
 from lace.datalog.planning.plan import RulePlan, Scan, Version
 from lace.datalog.planning.planner import plan_rounds, plan_start
-from lace.datalog.planning.ranking import ranked_predicates
+from lace.datalog.planning.ranking import Ranks, ranked_predicates
 from lace.datalog.planning.stratify import Stratum
+from lace.limits import EngineLimits
 from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 _REPLAN_GROWTH = 16  # a stratum that grew this much is planned again
@@ -51,6 +55,15 @@ class LiveSizes:
     def distinct(self, scan: Scan, position: int) -> float:
         return float(sum(view.distinct(position) for view in self._executor.views(scan)))
 
+    def crowd(self, scan: Scan, position: int) -> float:
+        """How many rows have the code of a row picked at random."""
+        return crowd_of(self._executor.views(scan), position)
+
+
+def crowd_of(views: Sequence[Run], position: int) -> float:
+    """How many rows of some runs have the code of a row picked at random."""
+    return sum((view.rows / max(view.evenness(position), 1.0) for view in views), 0.0)
+
 
 def _readable_of(evaluation: Evaluation) -> Callable[[Predicate], Readable]:
     """How an executor reads relations, without holding them: the two would hold each other in a circle."""
@@ -77,22 +90,24 @@ class Evaluation:
         thresholds: EngineThresholds = ENGINE_THRESHOLDS,
     ) -> None:
         self.checked = checked
-        self.limits = meter.limits
+        self.limits: EngineLimits = meter.limits
         self.meter = meter
-        self.stats = Stats()
+        self.stats: Stats = Stats()
         self._base = base
-        self.dictionary = base.dictionary
+        self.dictionary: Dictionary = base.dictionary
+        self._thresholds = thresholds
         started = perf_counter()
         self._relations = self._load(own)
-        self.completed = dict(ready or {})  # derived relations that are whole; some may come from another evaluation
+        # derived relations that are whole; some may come from another evaluation
+        self.completed: dict[Predicate, Relation] = dict(ready or {})
         self._relations.update(self.completed)
         self._released: dict[Predicate, int] = {}  # facts that somebody else keeps
-        self.domain = self.dictionary.size
-        self.ranks = ranked_predicates(checked.program)
+        self.domain: int = self.dictionary.size
+        self.ranks: Ranks = ranked_predicates(checked.program)
         self._deferred = {predicate for predicate, _ in self.ranks}
         self._below: Mapping[Predicate, Readable] = {}
         self.costs: dict[tuple[Predicate, ...], Cost] = {}
-        self.executor = VectorExecutor(
+        self.executor: VectorExecutor = VectorExecutor(
             _readable_of(self), self.dictionary, base.verdicts, meter, self.stats, thresholds.batch_rows
         )
         self.stats.load_seconds = perf_counter() - started
@@ -176,7 +191,8 @@ class Evaluation:
         began = self.meter.rows
         own = [self.relation(predicate) for predicate in stratum.predicates]
         sizes = LiveSizes(self.executor, frozenset(stratum.predicates))
-        start = plan_start(stratum, sizes, self.ranks)
+        meeting = MeetingCosts(self._thresholds.meeting_growth, sizes.crowd)
+        start = plan_start(stratum, sizes, self.ranks, meeting)
         self.stats.plans += start
         rounds = yield from self._round(start, own, 0)
         plans: tuple[RulePlan, ...] = ()
@@ -184,7 +200,7 @@ class Evaluation:
         while stratum.recursive and any(relation.runs(Version.DELTA) for relation in own):
             rows = sum(relation.rows for relation in own)
             if not plans or rows > planned_at * _REPLAN_GROWTH:
-                plans, planned_at = plan_rounds(stratum, sizes, self.ranks), rows
+                plans, planned_at = plan_rounds(stratum, sizes, self.ranks, meeting), rows
                 self.stats.plans += plans
             rounds = yield from self._round(plans, own, rounds)
         for relation in own:

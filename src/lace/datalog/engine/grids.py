@@ -78,7 +78,7 @@ class Doubtful:
 
     def __init__(self) -> None:
         self._ranks: dict[int, defaultdict[Predicate, list[SomeRows]]] = {}
-        self.waiting = 0  # those that may stand here twice counted twice
+        self.waiting: int = 0  # those that may stand here twice counted twice
 
     def __bool__(self) -> bool:
         return bool(self._ranks)

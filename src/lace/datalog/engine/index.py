@@ -49,6 +49,9 @@ class Index(Protocol):
     def find(self, key: Sequence[int]) -> Sequence[int]:
         """The rows of one key."""
 
+    def size(self, key: Sequence[int]) -> int:
+        """How many rows one key has, or a few more."""
+
 
 def is_dense(domain: int, rows: int) -> bool:
     """Whether an array over all codes is worth its memory."""
@@ -96,7 +99,7 @@ class Unique:
         self._row_of = row_of
         self._cells = row_of.data  # plain integers, for one key at a time
         self._domain = len(row_of) - 1
-        self.nbytes = row_of.nbytes
+        self.nbytes: int = row_of.nbytes
         self.most = 1
 
     def counts(self, keys: Sequence[Codes]) -> Rows:
@@ -112,6 +115,9 @@ class Unique:
         row = self._cells[key[0]] if key[0] < self._domain else -1
         return (row,) if row >= 0 else ()
 
+    def size(self, key: Sequence[int]) -> int:
+        return len(self.find(key))
+
 
 class UniquePair:
     """The same by pairs of codes, where there are few and no two rows share one."""
@@ -120,7 +126,7 @@ class UniquePair:
         self._rows = rows
         self._bits = np.uint32(bits)
         self._domain = domain
-        self.nbytes = rows.nbytes
+        self.nbytes: int = rows.nbytes
         self.most = 1
 
     @classmethod
@@ -148,6 +154,9 @@ class UniquePair:
             return ()
         return self._rows.find((key[0] << int(self._bits) | key[1],))
 
+    def size(self, key: Sequence[int]) -> int:
+        return len(self.find(key))
+
 
 class Grouped:
     """Rows of code c are order[offsets[c]:offsets[c + 1]]; the last offset pair is empty."""
@@ -157,8 +166,8 @@ class Grouped:
         self._cells = offsets.data
         self._order = order
         self._domain = len(offsets) - 2
-        self.most = int((offsets[1:] - offsets[:-1]).max())
-        self.nbytes = offsets.nbytes + (order.nbytes if order is not None else 0)
+        self.most: int = int((offsets[1:] - offsets[:-1]).max())
+        self.nbytes: int = offsets.nbytes + (order.nbytes if order is not None else 0)
 
     def _ranges(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
         column = clipped(keys[0], self._domain)
@@ -181,6 +190,9 @@ class Grouped:
         found: list[int] = self._order[low:high].tolist()
         return found
 
+    def size(self, key: Sequence[int]) -> int:
+        return self._cells[key[0] + 1] - self._cells[key[0]] if key[0] < self._domain else 0
+
 
 class Sorted:
     """Binary search over keys of one or two columns."""
@@ -188,10 +200,10 @@ class Sorted:
     def __init__(self, keys: Keys, order: Rows) -> None:
         self._keys = keys
         self._order = order
-        self.nbytes = keys.nbytes + order.nbytes
+        self.nbytes: int = keys.nbytes + order.nbytes
         # Where each key begins, and the end: the distances between are the numbers of rows.
         starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]])) if len(keys) else NO_ROWS
-        self.most = int(np.diff(starts).max()) if len(keys) else 0
+        self.most: int = int(np.diff(starts).max()) if len(keys) else 0
 
     def ranges(self, packed: Keys) -> tuple[Rows, Rows]:
         starts = np.searchsorted(self._keys, packed, "left")
@@ -213,6 +225,10 @@ class Sorted:
         found: list[int] = self._order[low:high].tolist()
         return found
 
+    def size(self, key: Sequence[int]) -> int:
+        packed = np.uint64(key[0] if len(key) == 1 else key[0] << 32 | key[1])
+        return int(self._keys.searchsorted(packed, "right") - self._keys.searchsorted(packed, "left"))
+
 
 class CheckedIndex:
     """An index on `inner_places` of the key, none of whose rows share a key; the other columns of the run decide."""
@@ -221,8 +237,8 @@ class CheckedIndex:
         self._inner = inner
         self._places = inner_places
         self._columns = columns
-        self.nbytes = inner.nbytes
-        self.most = inner.most
+        self.nbytes: int = inner.nbytes
+        self.most: int = inner.most
 
     def expand(self, keys: Sequence[Codes]) -> tuple[Rows, Rows]:
         places, rows = self._inner.expand([keys[n] for n in self._places])
@@ -238,6 +254,9 @@ class CheckedIndex:
         rows = self._inner.find([key[n] for n in self._places])
         return [row for row in rows if all(column[row] == code for column, code in rest)]
 
+    def size(self, key: Sequence[int]) -> int:
+        return len(self.find(key))
+
 
 class Hashed:
     """Binary search over hashes of three columns and more; the columns decide.
@@ -251,8 +270,8 @@ class Hashed:
         self._order = np.argsort(mixed, kind="stable")
         self._columns = columns
         self._inner = Sorted(mixed[self._order], self._order)
-        self.nbytes = self._inner.nbytes
-        self.most = self._inner.most
+        self.nbytes: int = self._inner.nbytes
+        self.most: int = self._inner.most
         keys, rows = mixed[self._order], [column[self._order] for column in columns]
         # Neighbours with one hash and different columns. From one such pair on, every row that is found is compared.
         alike = _equal([column[1:] for column in rows], [column[:-1] for column in rows], max(0, len(keys) - 1))
@@ -284,6 +303,10 @@ class Hashed:
         found: list[int] = self.expand([np.array([code], np.uint32) for code in key])[1].tolist()
         return found
 
+    def size(self, key: Sequence[int]) -> int:
+        mixed = hashed([np.array([code], np.uint32) for code in key])
+        return int(self._inner.ranges(mixed)[1][0])
+
 
 class Compared:
     """The rows of a few keys, each found by comparing all rows with it: no order is made for a single question."""
@@ -291,7 +314,7 @@ class Compared:
     def __init__(self, columns: Sequence[Codes], keys: Sequence[Codes]) -> None:
         wanted = zip(*(column.tolist() for column in keys), strict=True)
         self._rows: dict[tuple[int, ...], Rows] = {key: matching(columns, key) for key in dict.fromkeys(wanted)}
-        self.most = max(map(len, self._rows.values()), default=0)
+        self.most: int = max(map(len, self._rows.values()), default=0)
         self.nbytes = 0
 
     def _of(self, keys: Sequence[Codes]) -> list[Rows]:
@@ -307,6 +330,9 @@ class Compared:
     def find(self, key: Sequence[int]) -> Sequence[int]:
         found: list[int] = self._rows[tuple(key)].tolist()
         return found
+
+    def size(self, key: Sequence[int]) -> int:
+        return len(self.find(key))
 
 
 def matching(columns: Sequence[Codes], key: Sequence[int]) -> Rows:

@@ -162,7 +162,9 @@ class Materialized:
         """Compile what follows changes, and make the indexes that it needs."""
         if self._strata is None:
             self._strata = [
-                StratumRules(stratum, self._evaluation, self._runner, self._compiler)
+                StratumRules(
+                    stratum, self._evaluation, self._runner, self._compiler, self._thresholds.meeting_growth_followed
+                )
                 for stratum in self._checked.strata
                 if not self._ranked.issuperset(stratum.predicates)
             ]

@@ -48,7 +48,7 @@ class FactsOnDemand:
         self._limits = limits
         self._results: list[Result] = []  # the latest last
         self.latest: Result | None = None  # the last evaluation that was needed
-        self.rows_touched = 0  # by all of them
+        self.rows_touched: int = 0  # by all of them
         self._last_goal: tuple[Atom, Row | None] | None = None
         self._evaluations: Counter[Predicate] = Counter()
 

@@ -59,7 +59,7 @@ class RankState:
         self._lookup: RowLookup = table.lookup((constants, rank.candidates.equal), (self._id,))
         self._up = rank.operator in (">", ">=")  # beyond is the greater side
         same_side = not rank.tie_kind or (rank.tie_operator in (">", ">=")) == self._up
-        self.usable = same_side  # else keys and ties run in opposite directions, and no one order has them both
+        self.usable: bool = same_side  # else keys and ties run in opposite directions, and no one order has them both
         self._strict = (rank.tie_operator if rank.tie_kind else rank.operator) in ("<", ">")
         self._groups: dict[CodeRow, _Group] = {}
         self._standings: dict[int, _Standing] = {}

@@ -38,8 +38,8 @@ class Packing:
 
     def __init__(self, arity: int, domain: int) -> None:
         self.arity = arity
-        self.bits = (max(domain, 2) - 1).bit_length()
-        self.total = self.bits * arity
+        self.bits: int = (max(domain, 2) - 1).bit_length()
+        self.total: int = self.bits * arity
         self._word = np.uint32 if self.total <= 32 else np.uint64  # keys of half the size are sorted in half the time
         self._shift = self._word(self.bits)
         self._mask = self._word((1 << self.bits) - 1)

@@ -125,6 +125,14 @@ class RowLookup:
         cells = view.cells(self._width)
         return [tuple([column[place] for column in cells]) for place in places]
 
+    def size(self, key: Key) -> int:
+        """How many rows a key has at most, without looking at each."""
+        view = self._main()
+        if not self._positions:
+            return self._table.rows + len(self._table.gone)
+        own = view.index(self._positions).size(key) if view.rows else 0
+        return own + len(self._extra.get(key, ())) + (len(self._ghosts_of(key)) if self._table.has_ghosts else 0)
+
     def count(self, key: Key) -> int:
         """How many rows of the new state a key has."""
         if self._positions or self._table.hides_some or self._extra:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lace.datalog.engine.index import NO_ROWS, Codes, Compared, Index, Mask, Rows, build_index, is_dense, matching
+from lace.datalog.engine.meeting import AnyLevel, build_level
 from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.language.syntax import Predicate
 from lace.datalog.source import ColumnSource
@@ -40,6 +41,9 @@ class Run:
         self._cells: list[memoryview] | None = None
         self._narrowest = -1
         self._evenness: dict[int, float] = {}
+        self._levels: dict[tuple[int, ...], AnyLevel] = {}
+
+    has_dead_rows = False  # that its indexes and levels still have
 
     def column(self, position: int) -> Codes:
         """The codes at a position."""
@@ -59,6 +63,15 @@ class Run:
         if found is None:
             found = build_index([self.column(position) for position in positions], self.domain)
             self._indexes[positions] = found
+        return found
+
+    def level(self, positions: tuple[int, ...]) -> AnyLevel:
+        """The codes at the last of some positions, below those at the others."""
+        found = self._levels.get(positions)
+        if found is None:
+            columns = [self.column(position) for position in positions]
+            above = [self.level(positions[:depth]) for depth in range(1, len(positions))]
+            found = self._levels[positions] = build_level(columns, self.domain, above)
         return found
 
     def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
@@ -174,6 +187,7 @@ class Run:
     def nbytes(self) -> int:
         """Bytes held by this run, its indexes and its views."""
         held = sum(index.nbytes for index in self._indexes.values()) + sum(f.nbytes for f in self._flags.values())
+        held += sum(level.nbytes for level in self._levels.values())
         return self.own_bytes() + held + sum(view.nbytes() for view in self._views.values())
 
 

@@ -7,6 +7,7 @@ hands it on. Every way through is followed to its end, so that what is counted d
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import assert_never
 
 from lace.datalog.engine.dictionary import Dictionary
@@ -18,7 +19,20 @@ from lace.datalog.language.comparisons import cardinality_holds
 from lace.datalog.language.syntax import Constant, Operator, Predicate, Term, Variable
 from lace.datalog.language.terms import variable_names
 from lace.datalog.meter import Meter
-from lace.datalog.planning.plan import CountTest, Filter, Join, Rank, RulePlan, Scan, Test, Version, Without, chain
+from lace.datalog.planning.plan import (
+    CountTest,
+    Filter,
+    Join,
+    Meet,
+    Rank,
+    RulePlan,
+    Scan,
+    Test,
+    Version,
+    Without,
+    chain,
+)
+from lace.values import dataclass
 
 Assignment = list[int]
 Step = Callable[[Assignment], None]
@@ -43,7 +57,7 @@ class ScalarRule:
         self._taken = [(n, self._slot(name)) for n, name in start.variables]
         step = self._project(compiler, plan.root.terms)
         for node in reversed(nodes[:-1]):
-            assert isinstance(node, Join | Without | CountTest | Filter)
+            assert isinstance(node, Join | Meet | Without | CountTest | Filter)
             step = compiler.step(node, self._slot, step, visibility)
         self._step = step
         self._width = len(self._slots)
@@ -77,6 +91,37 @@ class ScalarRule:
         self._step(values)
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One of the atoms that a variable is sought in."""
+
+    offering: RowLookup  # by what is known
+    whole: RowLookup  # by that and the value
+    keys: list[int]  # the slots of what is known
+    place: int  # of the variable in its rows
+    visibility: Visibility
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A variable that may be bound next."""
+
+    target: int  # its slot
+    ways: list[_Way]
+    further: Step
+    single: bool  # one value is as good as many
+
+    def offered(self, values: Assignment) -> tuple[int, _Choice, int, list[CodeRow]]:
+        """How many values it has at most, and where: which way, and the keys of all."""
+        keys = [tuple([values[k] for k in way.keys]) for way in self.ways]
+        sizes = [way.offering.size(key) for way, key in zip(self.ways, keys, strict=True)]
+        fewest = min(sizes)
+        return fewest, self, sizes.index(fewest), keys
+
+
+_OFFERED = itemgetter(0)
+
+
 class ScalarCompiler:
     """Makes calls out of plan nodes."""
 
@@ -93,7 +138,7 @@ class ScalarCompiler:
         self._verdicts = verdicts
         self.count_of = count_of
         self._meter = meter
-        self.left = 0  # rows that may still be followed
+        self.left: int = 0  # rows that may still be followed
 
     def _follow(self, rows: int) -> None:
         if rows > self.left:
@@ -104,7 +149,7 @@ class ScalarCompiler:
 
     def step(
         self,
-        node: Join | Without | CountTest | Filter,
+        node: Join | Meet | Without | CountTest | Filter,
         slot: Callable[[str], int],
         follow: Step,
         visibility: Visibility,
@@ -113,6 +158,8 @@ class ScalarCompiler:
         match node:
             case Join():
                 return self._join(node, slot, follow, visibility)
+            case Meet():
+                return self._meet(node, slot, follow, visibility)
             case Without():
                 return self._without(node, slot, follow)
             case CountTest():
@@ -146,6 +193,60 @@ class ScalarCompiler:
                     return  # one match is as good as many
 
         return join
+
+    def _meet(self, node: Meet, slot: Callable[[str], int], follow: Step, visibility: Visibility) -> Step:
+        return self._met(node, frozenset(node.known), node.names, slot, follow, visibility)
+
+    def _met(
+        self,
+        node: Meet,
+        known: frozenset[str],
+        names: tuple[str, ...],
+        slot: Callable[[str], int],
+        follow: Step,
+        visibility: Visibility,
+    ) -> Step:
+        """Bind some variables, each assignment beginning with the one that has the fewest values."""
+        if not names:
+            return follow
+        choices: list[_Choice] = []
+        own = [{other for _, other in scan.variables} for scan in node.scans]
+        near = [name for name in names if any(name in mine and not mine.isdisjoint(known) for mine in own)]
+        for name in near or names:
+            rest = tuple(other for other in names if other != name)
+            ways = [
+                self._way(scan, known, name, slot, visibility)
+                for scan in node.scans
+                if any(other == name for _, other in scan.variables)
+            ]
+            further = self._met(node, known | {name}, rest, slot, follow, visibility)
+            choices.append(_Choice(slot(name), ways, further, single=not rest and name not in node.keep))
+
+        def meet(values: Assignment) -> None:
+            best = min((choice.offered(values) for choice in choices), key=_OFFERED)
+            _, choice, fewest, keys = best
+            way = choice.ways[fewest]
+            self._follow(best[0] + 1)
+            offered = dict.fromkeys([row[way.place] for row in way.offering.find(keys[fewest], way.visibility)])
+            others = [(choice.ways[n], key) for n, key in enumerate(keys) if n != fewest]
+            for value in offered:
+                if all(other.whole.find((*key, value), other.visibility) for other, key in others):
+                    values[choice.target] = value
+                    choice.further(values)
+                    if choice.single:
+                        return  # one value is as good as many
+
+        return meet
+
+    def _way(
+        self, scan: Scan, bound: frozenset[str], name: str, slot: Callable[[str], int], visibility: Visibility
+    ) -> _Way:
+        known = tuple(other for _, other in scan.variables if other in bound)
+        offering, keys = self._lookup(scan, known, slot)
+        whole, _ = self._lookup(scan, (*known, name), slot)
+        place = next(place for place, other in scan.variables if other == name)
+        seen = Visibility.STOOD if scan.version is Version.OLD else visibility
+        return _Way(offering, whole, keys, place, seen)
 
     def _without(self, node: Without, slot: Callable[[str], int], follow: Step) -> Step:
         lookup, keys = self._lookup(node.scan, node.on, slot)

@@ -74,10 +74,10 @@ class Table:
         thresholds: EngineThresholds = ENGINE_THRESHOLDS,
     ) -> None:
         self.predicate = predicate
-        self.main = main
+        self.main: Run = main
         self.ranked = ranked
         self._thresholds = thresholds
-        self.width = predicate.arity + ranked
+        self.width: int = predicate.arity + ranked
         self._added: dict[CodeRow, int] = {}  # row → rank
         self._dead: dict[CodeRow, None] = {}  # rows of the columns that are no longer facts
         self.fresh: dict[CodeRow, int] = {}  # put in by the change that is worked through, with ranks

@@ -12,6 +12,7 @@ from itertools import chain
 import numpy as np
 
 from lace.datalog.engine.index import Codes, Index, Mask, Rows
+from lace.datalog.engine.meeting import AnyLevel
 from lace.datalog.engine.relation import in_sorted
 from lace.datalog.engine.runs import CodeRow, ColumnRun, Run, RunView, Selection
 from lace.datalog.engine.sorting import sorted_unique
@@ -76,9 +77,10 @@ class LiveRows(Run):
         self._inner = inner
         self._thresholds = thresholds
         self._arity = arity  # of the rows that are handed in; a run may have columns beyond it
-        self.dead = Tombstones(inner.rows, thresholds.marks_part) if dead is None else dead.copy()
+        self.dead: Tombstones = Tombstones(inner.rows, thresholds.marks_part) if dead is None else dead.copy()
         self._compact: RunView | None = None
         self._dead_run: RunView | None = None
+        self.rows: int = inner.rows
         self._recount()
 
     def _recount(self) -> None:
@@ -98,6 +100,13 @@ class LiveRows(Run):
     def index(self, positions: tuple[int, ...]) -> Index:
         inner = self._inner.index(positions)
         return LiveIndex(inner, self, positions) if self.rows < self._inner.rows else inner
+
+    @property
+    def has_dead_rows(self) -> bool:  # type: ignore[override]  # of most runs it is known beforehand
+        return self.rows < self._inner.rows
+
+    def level(self, positions: tuple[int, ...]) -> AnyLevel:
+        return self._inner.level(positions)
 
     def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
         return self.index(positions)  # a view that follows changes asks again and again
@@ -148,7 +157,7 @@ class LiveIndex:
         self._living = living
         self._positions = positions
         self.nbytes = 0
-        self.most = inner.most
+        self.most: int = inner.most
 
     def counts(self, keys: Sequence[Codes]) -> Rows:
         # Dead rows are few: counting them apart leaves the long index as it is.
@@ -163,6 +172,9 @@ class LiveIndex:
         rows = np.array(self._inner.find(key), np.int64)
         found: list[int] = rows[~self._living.dead.among(rows)].tolist()
         return found
+
+    def size(self, key: Sequence[int]) -> int:
+        return self._inner.size(key)
 
 
 def places_of(
@@ -234,6 +246,9 @@ class WithRanks(Run):
 
     def index(self, positions: tuple[int, ...]) -> Index:
         return self._inner.index(positions)
+
+    def level(self, positions: tuple[int, ...]) -> AnyLevel:
+        return self._inner.level(positions)
 
     def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
         return self._inner.sought(positions, keys)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from lace.datalog.engine.evaluate import Evaluation
+from lace.datalog.engine.evaluate import Evaluation, crowd_of
 from lace.datalog.engine.ranking_state import Delta, RankStates
 from lace.datalog.engine.row_lookup import Visibility
 from lace.datalog.engine.runs import CodeRow
@@ -31,10 +31,12 @@ from lace.datalog.language.syntax import (
     Variable,
 )
 from lace.datalog.language.terms import variable_names
+from lace.datalog.planning.circles import MeetingCosts
 from lace.datalog.planning.names import MARK, VariableNames
 from lace.datalog.planning.plan import Rank, Scan, Version
 from lace.datalog.planning.planner import free_place, plan_from, scan_of, sorted_rules
 from lace.datalog.planning.stratify import Stratum, read_atom
+from lace.thresholds import ENGINE_THRESHOLDS
 from lace.values import dataclass
 
 Starts = list[tuple["Trigger", list[CodeRow]]]
@@ -104,17 +106,29 @@ class _FewRows:
             return 1.0
         return sum(view.evenness(position) for view in self._executor.views(scan))
 
+    def crowd(self, scan: Scan, position: int) -> float:
+        """How many rows have the code of a row picked at random."""
+        return crowd_of(self._executor.views(scan), position)
+
 
 class StratumRules:
     """The rules of a stratum, from every place that reads facts, and from their heads."""
 
-    def __init__(self, stratum: Stratum, evaluation: Evaluation, runner: RuleRunner, compiler: ScalarCompiler) -> None:
+    def __init__(
+        self,
+        stratum: Stratum,
+        evaluation: Evaluation,
+        runner: RuleRunner,
+        compiler: ScalarCompiler,
+        growth: float = ENGINE_THRESHOLDS.meeting_growth_followed,
+    ) -> None:
         self.stratum = stratum
         self._own = frozenset(stratum.predicates) if stratum.recursive else frozenset()
         self._compiler = compiler
         self._runner = runner
         self._evaluation = evaluation
         self._sizes = _FewRows(runner.executors[Visibility.NEW])
+        self._meeting = MeetingCosts(growth, self._sizes.crowd)
         self._triggers: list[Trigger] = []
         self.proofs: dict[Predicate, list[TurnedRule]] = {predicate: [] for predicate in stratum.predicates}
         for rule in sorted_rules(stratum.rules):
@@ -153,7 +167,7 @@ class StratumRules:
         )
         turned = Rule(head, (Positive(start), *body))
         versions = {0: Version.DELTA, **{place + 1: Version.OLD for place in stood}}
-        plan = plan_from(turned, 0, versions, self._sizes, self._evaluation.ranks)
+        plan = plan_from(turned, 0, versions, self._sizes, self._evaluation.ranks, self._meeting)
         asks = bool(ranks) and ranks[-1] == turning.stands
         return TurnedRule(rule, plan, visibility, len(ranks) - asks, asks, ScalarRule(self._compiler, plan, visibility))
 

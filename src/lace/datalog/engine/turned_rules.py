@@ -115,7 +115,7 @@ class RuleRunner:
         self._names = PredicateNames(evaluation.checked.program)
         self._starts: dict[int, Predicate] = {}  # by arity
         self._unranked: dict[Predicate, Predicate] = {}
-        self.executors = {
+        self.executors: dict[Visibility, VectorExecutor] = {
             visibility: VectorExecutor(
                 self._reader(visibility), evaluation.dictionary, verdicts, meter, Stats(), thresholds.batch_rows
             )

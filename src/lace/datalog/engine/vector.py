@@ -14,20 +14,22 @@ import numpy as np
 
 from lace.datalog.engine.dictionary import Dictionary
 from lace.datalog.engine.index import Codes, Mask, Rows, spread
+from lace.datalog.engine.meeting import Meeting, Partner
 from lace.datalog.engine.rank_counts import Counts, ranked_counts
 from lace.datalog.engine.runs import Run, Selection
-from lace.datalog.engine.sorting import numbered
+from lace.datalog.engine.sorting import numbered, sorted_unique
 from lace.datalog.engine.stats import Stats
 from lace.datalog.engine.verdicts import Verdicts, ordered
 from lace.datalog.language.comparisons import integer_key
 from lace.datalog.language.diagnosis import wide_join_advice
 from lace.datalog.language.syntax import Constant, Predicate, Term, Variable
 from lace.datalog.meter import STEP_ROWS, Meter, plain_predicate
-from lace.datalog.planning.plan import CountTest, Filter, Join, Node, Project, Rank, Scan, Unit, Version, Without
+from lace.datalog.planning.plan import CountTest, Filter, Join, Meet, Node, Project, Rank, Scan, Unit, Version, Without
 from lace.thresholds import ENGINE_THRESHOLDS
 from lace.values import dataclass
 
 _FAR = 1 << 62  # beyond every count
+_MEETING_ROWS = 1 << 14  # values that are looked at together: what a cache holds, and little beside the facts
 _PAIR_WORDS = 4  # a pair of row numbers, as long as the columns are gathered
 
 
@@ -44,6 +46,13 @@ class Bindings:
         if len(kept) == self.rows:
             return self
         return Bindings(len(kept), {name: column[kept] for name, column in self.columns.items()})
+
+    def part(self, low: int, high: int) -> Bindings:
+        """Some rows that stand together."""
+        if not low and high >= self.rows:
+            return self
+        columns = {name: column[low:high] for name, column in self.columns.items()}
+        return Bindings(min(high, self.rows) - low, columns)
 
 
 class Readable(Protocol):
@@ -110,7 +119,7 @@ class VectorExecutor:
             if batch is None:
                 return
             if batch.rows:
-                if not isinstance(node, Join):  # which counts before it pairs
+                if not isinstance(node, Join | Meet):  # which count before they pair
                     self._meter.touch(batch.rows)
                 yield batch
 
@@ -123,6 +132,8 @@ class VectorExecutor:
                     yield Bindings(view.rows, {name: view.column(place) for place, name in node.variables})
             case Join():
                 yield from self._join(node)
+            case Meet():
+                yield from self._meet(node)
             case Without():
                 for batch in self._run(node.input):
                     yield batch.where(~self._matched(node.scan, node.on, batch))
@@ -177,12 +188,66 @@ class VectorExecutor:
         for low, high in batches_of(counts, self._batch_rows):
             yield _shift(index.expand([key[low:high] for key in keys]), low)
 
-    def _require_room(self, rows: int, node: Join) -> None:
+    def _require_room(self, rows: int, node: Join | Meet) -> None:
         allowed = self._meter.limits.max_working_rows
         if rows > allowed:
-            detail = f"a join with {plain_predicate(node.scan.predicate)} makes {rows:,} rows or more"
-            advice = wide_join_advice(self._meter.rule)
-            raise self._meter.exceeded("max_working_rows", allowed, detail, advice)
+            if isinstance(node, Meet):
+                what, shared = f"{' and '.join(node.names)} have", node.known
+            else:
+                what, shared = f"a join with {plain_predicate(node.scan.predicate)} makes", node.on
+            advice = wide_join_advice(self._meter.rule, shared)
+            raise self._meter.exceeded("max_working_rows", allowed, f"{what} {rows:,} rows or more", advice)
+
+    # circles
+
+    def _meet(self, node: Meet) -> Iterator[Bindings]:
+        views: list[list[Run]] | None = None
+        looked_at = 0
+
+        def room(values: int) -> None:
+            nonlocal looked_at
+            looked_at += values
+            self._require_room(looked_at, node)
+            self._meter.touch(values)
+
+        for batch in self._run(node.input):
+            if views is None:
+                views = [self.views(scan) for scan in node.scans]
+            if not all(views):
+                return
+            atoms = list(zip(node.scans, views, strict=True))
+            for low in range(0, batch.rows, _MEETING_ROWS):
+                few = batch.part(low, low + _MEETING_ROWS)
+                for found in self._met(atoms, node, few, node.names, room):
+                    yield Bindings(found.rows, {name: found.columns[name] for name in node.keep})
+
+    def _met(
+        self, atoms: Sequence[Read], node: Meet, batch: Bindings, names: Sequence[str], room: Callable[[int], None]
+    ) -> Iterator[Bindings]:
+        """Bind some variables, for each row in the order that has the fewest values to look at: at a node that very
+        many others know, it is theirs that are followed first."""
+        if not batch.rows:
+            return
+        near = [name for name in names if _is_near(atoms, batch, name)] or names
+        meetings = {name: _meeting(atoms, batch, name) for name in near}
+        fewest = np.stack([meeting.fewest for meeting in meetings.values()])
+        chosen = np.argmin(fewest, axis=0)
+        room(int(fewest[chosen, np.arange(batch.rows)].sum()))
+        for number, (name, meeting) in enumerate(meetings.items()):
+            rest = [other for other in names if other != name]
+            mine = np.flatnonzero(chosen == number)
+            for rows, values in meeting.found(mine, min(self._batch_rows, _MEETING_ROWS), batches_of):
+                self._meter.require_room(4 * len(rows) * (len(node.keep) + _PAIR_WORDS))
+                if not rest and name not in node.keep:
+                    rows = sorted_unique(rows)  # a row with many values stays one row
+                    yield Bindings(len(rows), {name: batch.columns[name][rows] for name in node.keep})
+                    continue
+                found = Bindings(len(rows), {other: column[rows] for other, column in batch.columns.items()})
+                found.columns[name] = values
+                if rest:
+                    yield from self._met(atoms, node, found, rest, room)
+                else:
+                    yield found
 
     def _matched(self, scan: Scan, on: Sequence[str], batch: Bindings) -> Mask:
         """Which rows have at least one matching fact."""
@@ -243,6 +308,29 @@ class VectorExecutor:
             self._meter.touch(sum(view.rows for view in views))
             self._ranked[rank] = ranked_counts(rank, views, self._verdicts, self._dictionary.size)
         return self._ranked[rank]
+
+
+Read = tuple[Scan, list[Run]]
+
+
+def _is_near(atoms: Sequence[Read], batch: Bindings, name: str) -> bool:
+    """Whether some atom has a variable beside one that is known."""
+    names = [{other for _, other in scan.variables} for scan, _ in atoms]
+    return any(name in own and not own.isdisjoint(batch.columns) for own in names)
+
+
+def _meeting(atoms: Sequence[Read], batch: Bindings, name: str) -> Meeting:
+    """The values of a variable in all atoms that have it, by what the rows of a batch know."""
+    partners: list[list[Partner]] = []
+    whole: list[bool] = []
+    for scan, views in atoms:
+        places = {other: place for place, other in scan.variables}
+        if name in places:
+            known = [other for other in places if other in batch.columns]
+            at = (*(places[other] for other in known), places[name])
+            partners.append([Partner(view, at, tuple(batch.columns[other] for other in known)) for view in views])
+            whole.append(len(at) + len(scan.constants) + len(scan.equal) == scan.predicate.arity)
+    return Meeting(partners, batch.rows, whole)
 
 
 def _positions(scan: Scan, on: Sequence[str]) -> tuple[int, ...]:

@@ -52,7 +52,7 @@ class Judged:
     def __init__(self, test: Test, dictionary: Dictionary) -> None:
         self._test = test
         self._dictionary = dictionary
-        self.table = np.zeros(dictionary.size, np.uint8)
+        self.table: np.typing.NDArray[np.uint8] = np.zeros(dictionary.size, np.uint8)
 
     def mask(self, column: Codes) -> Mask:
         """Which rows pass."""

@@ -5,6 +5,8 @@ Rule: whatever the text, a picture is short: one line, cut around the caret.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lace.datalog.language.syntax import NO_SOURCE, Compare, Place, Rule, SourceText
 from lace.errors import InvalidLacegram
 
@@ -27,9 +29,15 @@ def picture(line: str, column: int) -> str:
     return f"{lead}{shown}{tail}\n{' ' * (len(lead) + index - start)}^"
 
 
-def wide_join_advice(rule: Rule | None) -> str:
-    """What to write instead of a rule that pairs too many rows."""
-    shared = "let the atoms share a variable or a constant, so that fewer rows meet"
+def wide_join_advice(rule: Rule | None, on: Sequence[str] = ()) -> str:
+    """What to write instead of a rule that pairs too many rows; `on` are the variables that it joined on already."""
+    if on:
+        shared = (
+            f"some values of {' and '.join(on)} have very many facts on both sides: let another atom or a constant "
+            "say which of them are meant, or raise the limit if so many answers are"
+        )
+    else:
+        shared = "let the atoms share a variable or a constant, so that fewer rows meet"
     if rule is None or not any(isinstance(literal, Compare) for literal in rule.body):
         return shared
     return (

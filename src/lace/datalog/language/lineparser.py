@@ -65,11 +65,11 @@ class LineParser:
     __slots__ = ("at", "limits", "line", "number", "source")
 
     def __init__(self, source: SourceText, number: int, line: str, limits: EngineLimits) -> None:
-        self.source = source
-        self.number = number
-        self.line = line
-        self.limits = limits
-        self.at = 0
+        self.source: SourceText = source
+        self.number: int = number
+        self.line: str = line
+        self.limits: EngineLimits = limits
+        self.at: int = 0
         try:
             require_nfc(line)  # 030-SYN-01
         except InvalidText as error:

@@ -75,6 +75,28 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Meet:
+    """Each input row with every value of some variables that all of the scans have for what the row knows.
+
+    Several variables are bound one after the other, and each row may take its own order. What a scan says of variables
+    that are bound later is left out here; later nodes read it.
+    """
+
+    input: Node
+    names: tuple[str, ...]
+    scans: tuple[Scan, ...]  # each binds one of them
+    keep: tuple[str, ...]
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The other variables that the scans speak of: the input has them."""
+        return tuple(sorted({name for scan in self.scans for _, name in scan.variables}.difference(self.names)))
+
+    def __str__(self) -> str:
+        return f"Meet in {' or '.join(self.names)} of {', '.join(map(str, self.scans))}"
+
+
+@dataclass(frozen=True, slots=True)
 class Without:
     """The input rows that no fact of the scan matches (negation)."""
 
@@ -154,7 +176,7 @@ class Project:
         return f"Project {self.predicate.name}({','.join(map(format_term, self.terms))})"
 
 
-Node = Unit | Scan | Join | Without | CountTest | Filter
+Node = Unit | Scan | Join | Meet | Without | CountTest | Filter
 AnyNode = Node | Project
 
 

@@ -7,7 +7,8 @@ or a fact source happens to list them; so a limit is hit the same way however th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Protocol
 
 from lace.datalog.language.formatting import format_atom, format_literal, format_rule
@@ -26,10 +27,12 @@ from lace.datalog.language.syntax import (
     Variable,
 )
 from lace.datalog.language.terms import names_among, variable_names
+from lace.datalog.planning.circles import MeetingCosts, beside, circle, grows
 from lace.datalog.planning.plan import (
     CountTest,
     Filter,
     Join,
+    Meet,
     Node,
     Project,
     Rank,
@@ -102,11 +105,19 @@ class _Estimate:
 class _RulePlanner:
     """Chooses the order of one rule, greedily by the rows each step is expected to give."""
 
-    def __init__(self, rule: Rule, ranks: Mapping[tuple[Predicate, int], Rank], sizes: Sizes) -> None:
+    def __init__(
+        self,
+        rule: Rule,
+        ranks: Mapping[tuple[Predicate, int], Rank],
+        sizes: Sizes,
+        meeting: MeetingCosts | None = None,
+    ) -> None:
         self.rule = rule
         self.ranks = ranks
         self.sizes = sizes
+        self.meeting = meeting
         self.bound: set[str] = set()
+        self.met: list[str] = []  # those of them that were bound by meeting, in order
         self.estimate = _Estimate(1.0, {})
         self.node: Node | None = None
         positive = [name for lit in rule.body if isinstance(lit, Positive) for name in variable_names(lit)]
@@ -126,23 +137,114 @@ class _RulePlanner:
             self._read(atoms.pop(first), scans.get(first, Version.ALL), atoms.values(), pending)
             pending = self._apply(pending, atoms)
         while atoms:
-            best = min(atoms, key=lambda n: self._cost(atoms[n], scans.get(n, Version.ALL)))
+            pending = self._meet(scans, atoms, pending)
+            best = min(atoms, key=lambda n: self._cost(atoms[n], scans.get(n, Version.ALL)), default=None)
+            if best is None:
+                break
             self._read(atoms.pop(best), scans.get(best, Version.ALL), atoms.values(), pending)
             pending = self._apply(pending, atoms)
         head = self.rule.head
         return RulePlan(self.rule, Project(self.node or Unit(), head.predicate, head.terms))
+
+    def _meet(
+        self, versions: Mapping[int, Version], atoms: dict[int, Positive], pending: list[Literal]
+    ) -> list[Literal]:
+        """Join what stands in a circle value by value, if joining it two atoms at a time would make many rows.
+
+        Atoms that bind more than the circle needs stay, to be joined with what they have in common with it.
+        """
+        if self.meeting is None or len(atoms) + bool(self.bound) < 3:
+            return pending
+        scans = {n: self._scan(atoms[n], versions.get(n, Version.ALL)) for n in atoms}
+        uses = Counter(name for scan in scans.values() for _, name in scan.variables)
+        shared = {name for name, times in uses.items() if times > 1}.union(self.bound)
+        names = {n: frozenset(name for _, name in scan.variables if name in shared) for n, scan in scans.items()}
+        core = circle(names, self.bound)
+        if not core:
+            return pending
+        of_circle = sorted(beside(core, names, self.bound), key=lambda n: str(scans[n]))
+        cheapest = min(atoms, key=lambda n: self._cost(atoms[n], scans[n].version))
+        known = self.estimate.rows if self.node is not None else None
+        if cheapest not in of_circle and (
+            known is None or self._cost(atoms[cheapest], scans[cheapest].version)[0] <= known
+        ):
+            return pending  # it leaves fewer rows for the circle
+        met = {n: self._binding(scans[n], shared) for n in of_circle}
+        if not grows([met[n] for n in of_circle if n in core], self.bound, known, self.sizes.rows, self.meeting):
+            return pending
+        for n in of_circle:
+            if len(met[n].variables) == len(scans[n].variables):
+                del atoms[n]
+        left = list(dict.fromkeys(met.values()))
+        while missing := sorted({name for scan in left for _, name in scan.variables} - self.bound):
+            self._bind(self._next(missing, left), left, atoms.values(), pending)
+            pending = self._apply(pending, atoms)
+        return pending
+
+    def _binding(self, scan: Scan, names: Collection[str]) -> Scan:
+        """A scan that binds some of its variables only, in the order in which they come to be known."""
+        order = {name: number for number, name in enumerate(self.met)}
+        kept = sorted((pair for pair in scan.variables if pair[1] in names), key=lambda pair: order.get(pair[1], -1))
+        return replace(scan, variables=tuple(kept))
+
+    def _next(self, missing: Sequence[str], scans: Sequence[Scan]) -> tuple[str, ...]:
+        """The variable that is bound next; all that are left, if each would have a single atom to be sought in even
+        then: a fixed order would follow every way through a node that very many others know."""
+        best = min(missing, key=lambda name: self._offered(name, scans))
+        known = {*self.bound, best}
+        beside = {name: sum(_joins(scan, name, known) for scan in scans) for name in missing if name != best}
+        is_open = self._offered(best, scans)[0] == -1 and any(count < 2 for count in beside.values())
+        return tuple(missing) if is_open else (best,)
+
+    def _offered(self, name: str, scans: Sequence[Scan]) -> tuple[int, float, str]:
+        """What makes a variable the next one: atoms that know others of its variables; then few values."""
+        own = [scan for scan in scans if any(other == name for _, other in scan.variables)]
+        known = sum(_joins(scan, name, self.bound) for scan in own)
+        return -known, min(self._values(name, scan) for scan in own), name
+
+    def _values(self, name: str, scan: Scan) -> float:
+        """How many values of a variable a scan is expected to have for one row."""
+        place = next(place for place, other in scan.variables if other == name)
+        values = self.sizes.distinct(scan, place)
+        known = [self.sizes.distinct(scan, place) for place, other in scan.variables if other in self.bound]
+        return min([values, *(self.sizes.rows(scan) / max(count, 1.0) for count in known)])
+
+    def _bind(
+        self, names: Sequence[str], scans: Sequence[Scan], later: Iterable[Positive], pending: list[Literal]
+    ) -> None:
+        """One variable more, or several, by way of all atoms of a circle that speak of them."""
+        own = [scan for scan in scans if any(other in names for _, other in scan.variables)]
+        for name in names:
+            here = [scan for scan in own if any(other == name for _, other in scan.variables)]
+            self.estimate.rows *= min(self._values(name, scan) for scan in here)
+            places = [(scan, place) for scan in here for place, other in scan.variables if other == name]
+            values = [self.sizes.distinct(scan, place) for scan, place in places]
+            self.bound.add(name)
+            self.met.append(name)
+            self.estimate.distinct[name] = min([*values, max(self.estimate.rows, 1.0)])
+        needed = set(names_among(self.rule.head.terms))
+        for literal in (*later, *pending):
+            needed.update(variable_names(literal))
+        for scan in scans:
+            own_names = {other for _, other in scan.variables}
+            needed.update(own_names if own_names - self.bound else ())
+        bound_here = tuple(dict.fromkeys(self._binding(scan, self.bound) for scan in own))
+        self.node = Meet(self.node or Unit(), tuple(names), bound_here, tuple(sorted(needed & self.bound)))
+
+    def _scan(self, literal: Positive, version: Version) -> Scan:
+        return scan_of(literal.atom, self._wanted(literal.atom), version)
 
     def _wanted(self, atom: Atom) -> frozenset[str]:
         """Variables of an atom that the rest of the rule speaks of."""
         return frozenset(name for name in names_among(atom.terms) if self.uses[name] > 1)
 
     def _cost(self, literal: Positive, version: Version) -> tuple[float, bool, str]:
-        scan = scan_of(literal.atom, self._wanted(literal.atom), version)
+        scan = self._scan(literal, version)
         apart = bool(scan.variables) and not any(name in self.bound for _, name in scan.variables)
         return self.estimate.joined(scan, self.sizes), apart, format_literal(literal)
 
     def _read(self, literal: Positive, version: Version, later: Iterable[Positive], pending: list[Literal]) -> None:
-        scan = scan_of(literal.atom, self._wanted(literal.atom), version)
+        scan = self._scan(literal, version)
         if self.node is None:
             self.node = scan
         else:
@@ -184,6 +286,12 @@ class _RulePlanner:
         return self.ranks.get((scan.predicate, free_place(scan)))
 
 
+def _joins(scan: Scan, name: str, known: Collection[str]) -> bool:
+    """Whether a scan says what values a variable has beside some that are known."""
+    names = {other for _, other in scan.variables}
+    return name in names and not names.isdisjoint(known)
+
+
 def free_place(scan: Scan) -> int:
     """The one place that a counted scan leaves free, where variables fix all others; -1 if it is not like that."""
     free = set(range(scan.predicate.arity)).difference(place for place, _ in scan.variables)
@@ -200,16 +308,21 @@ NO_RANKS: Mapping[tuple[Predicate, int], Rank] = {}
 Ranks = Mapping[tuple[Predicate, int], Rank]
 
 
-def plan_rule(rule: Rule, sizes: Sizes, ranks: Ranks = NO_RANKS) -> RulePlan:
+def plan_rule(rule: Rule, sizes: Sizes, ranks: Ranks = NO_RANKS, meeting: MeetingCosts | None = None) -> RulePlan:
     """The rule over whole relations."""
-    return _RulePlanner(rule, ranks, sizes).plan({}, None)
+    return _RulePlanner(rule, ranks, sizes, meeting).plan({}, None)
 
 
 def plan_from(
-    rule: Rule, literal: int, versions: Mapping[int, Version], sizes: Sizes, ranks: Ranks = NO_RANKS
+    rule: Rule,
+    literal: int,
+    versions: Mapping[int, Version],
+    sizes: Sizes,
+    ranks: Ranks = NO_RANKS,
+    meeting: MeetingCosts | None = None,
 ) -> RulePlan:
     """The rule read from one positive body literal; whatever has no version is read whole."""
-    return _RulePlanner(rule, ranks, sizes).plan(versions, literal)
+    return _RulePlanner(rule, ranks, sizes, meeting).plan(versions, literal)
 
 
 def recursive_literals(rule: Rule, predicates: Set[Predicate]) -> list[int]:
@@ -231,15 +344,21 @@ def _rule_order(rule: Rule) -> tuple[str, list[str], str]:
     return format_atom(rule.head), sorted(map(format_literal, rule.body)), format_rule(rule)
 
 
-def plan_start(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tuple[RulePlan, ...]:
+def plan_start(
+    stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS, meeting: MeetingCosts | None = None
+) -> tuple[RulePlan, ...]:
     """The first round: rules that read nothing of their own stratum (all of it is still empty)."""
     own = frozenset(stratum.predicates)
     return tuple(
-        plan_rule(rule, sizes, ranks) for rule in sorted_rules(stratum.rules) if not recursive_literals(rule, own)
+        plan_rule(rule, sizes, ranks, meeting)
+        for rule in sorted_rules(stratum.rules)
+        if not recursive_literals(rule, own)
     )
 
 
-def plan_rounds(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tuple[RulePlan, ...]:
+def plan_rounds(
+    stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS, meeting: MeetingCosts | None = None
+) -> tuple[RulePlan, ...]:
     """Semi-naive variants: one per recursive literal; those before it see all facts, those after it the old ones."""
     own = frozenset(stratum.predicates)
     plans: list[RulePlan] = []
@@ -248,5 +367,5 @@ def plan_rounds(stratum: Stratum, sizes: Sizes, ranks: Ranks = NO_RANKS) -> tupl
         for at, place in enumerate(places):
             versions = {n: Version.OLD if later > at else Version.ALL for later, n in enumerate(places)}
             versions[place] = Version.DELTA
-            plans.append(_RulePlanner(rule, ranks, sizes).plan(versions, place))
+            plans.append(_RulePlanner(rule, ranks, sizes, meeting).plan(versions, place))
     return tuple(plans)

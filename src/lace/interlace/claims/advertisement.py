@@ -233,8 +233,6 @@ class Listed(Sequence[Advertisement]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._ordered() == list(other)
 
-    __hash__ = None  # type: ignore[assignment]  # a list, for all that matters
-
     def _ordered(self) -> list[Advertisement]:
         if self._put_in_order is not None:
             self._claims, self._put_in_order = self._put_in_order(), None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
+from typing import Final
 
 from lace.interlace.claims.advertisement import Advertisement
 
@@ -40,7 +41,7 @@ class PackedClaims(Sequence[Advertisement]):
         """Claims about these records, packed as these are; None if they cannot be."""
 
 
-by_hash = itemgetter(0)  # a set has one claim about a record
+by_hash: Final = itemgetter(0)  # a set has one claim about a record
 ByRecord = dict[str, Advertisement]
 Part = PackedClaims | ByRecord
 Pack = Callable[[Part, ByRecord], Part]

@@ -116,7 +116,7 @@ class AdvertisementSet:
         self._parts: dict[str, Part] = dict(parts) if parts is not None else {}
         self._roots: dict[str, dict[str, Partition]] = {}  # by label
         self._count = sum(map(len, self._parts.values()))
-        self.version = 0  # grows with every change
+        self.version: int = 0  # grows with every change
 
     def __len__(self) -> int:
         return self._count

@@ -47,9 +47,9 @@ class RelativeClaims:
     """A peer's claims relative to our set."""
 
     def __init__(self, own: OwnSet, absent: Iterable[str], claims: Claims) -> None:
-        self.own = own
-        self.absent = set(absent)
-        self.foreign = {claim.hash: claim for claim in claims}
+        self.own: OwnSet = own
+        self.absent: set[str] = set(absent)
+        self.foreign: dict[str, Advertisement] = {claim.hash: claim for claim in claims}
 
     def __len__(self) -> int:
         return len(self.own) - len(self.absent) + len(self.foreign)

@@ -32,10 +32,10 @@ class Epoch:
         self._core = core
         self.agreement = agreement
         self.number: int = before.number + 1 if before is not None else 1
-        self.ticks = TickState(agreement.negotiated.start, agreement.negotiated.tick_interval_ns)
+        self.ticks: TickState = TickState(agreement.negotiated.start, agreement.negotiated.tick_interval_ns)
         self._shown_tick = self.ticks.tick
         # our side: the last evaluation, and of which set the peer was told last
-        self.found = _NOTHING
+        self.found: Evaluated = _NOTHING
         self.advertised: SetHandle | None = None
         self.told: SetHandle | None = None  # to a peer in this process, which is told changes
         self.compared: SetHandle | None = None  # our set of the last loop that was reconciled (070: a base)

@@ -50,7 +50,7 @@ class ListedWay(Way):
         self._core.enter(Move.LISTED)
         if item.is_own and self._epoch.ends_when_equal:
             return Progress.EQUAL
-        self.taken = self._crossing(item.lacking)
+        self.taken: Lacking | None = self._crossing(item.lacking)
         return Progress.KNOWN
 
     def _crossing(self, lacking: Lacking | None) -> Lacking | None:

@@ -72,12 +72,12 @@ class RefusalBook:
     """What one side refuses, what crossed and may still be refused, and what both hold back."""
 
     def __init__(self) -> None:
-        self.version = 0  # of 071, in this epoch
+        self.version: int = 0  # of 071, in this epoch
         self._pending: dict[str, Reason] = {}  # came and are not kept, and the peer was not told
         self._told = 0  # so many of them stand in our request list; it may still be forgotten (070-BASE-04)
         self.crossed: set[str] = set()  # records that went either way since the last request lists
-        self.held_back = NOTHING_HELD_BACK
-        self.held_back_by_peer = NOTHING_HELD_BACK
+        self.held_back: HeldBack = NOTHING_HELD_BACK
+        self.held_back_by_peer: HeldBack = NOTHING_HELD_BACK
         self._reported = (NOTHING_HELD_BACK, NOTHING_HELD_BACK)
 
     def begin(self, version: int) -> None:

@@ -58,7 +58,7 @@ class OneLine:
         self._least = least
         self.by_us: Sequence[str] = ()
         self.is_whole_set = False  # what we listed is our whole set
-        self.is_asked_for_all = False  # of that
+        self.is_asked_for_all: bool = False  # of that
         self.by_peer: Sequence[str] = ()
         self.whole_listing: Claims = ()  # the peer's, where all of it differs
 

@@ -37,7 +37,7 @@ class Rounds:
         self.epoch = epoch
         self._loop: Loop | None = None
         self._transfer: Transfer | None = None
-        self.wants_epoch = False
+        self.wants_epoch: bool = False
 
     @property
     def is_batch_open(self) -> bool:

@@ -16,8 +16,8 @@ class TickState:
     def __init__(self, start: TAI, interval_ns: int) -> None:
         self.start = start
         self.interval_ns = interval_ns
-        self.local_ready = start
-        self.peer_ready = start
+        self.local_ready: TAI = start
+        self.peer_ready: TAI = start
 
     @property
     def tick(self) -> TAI:

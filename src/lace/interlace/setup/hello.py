@@ -45,7 +45,7 @@ MOST_REFUSALS = 2  # the newest version of 071 that we speak
 AGREES_LENGTHS = 2  # the version from which on lengths are left out where nobody wants them
 LENGTHS = "x_refusals_lengths"  # no capability: the sender wants to be told how long records are (071-LEN-01)
 # Which names belong to which capability: where it is not offered they are unknown limits like any other.
-CAPABILITIES = {
+CAPABILITIES: dict[str, tuple[str, ...]] = {
     DIFFERENCES: (DIFFERENCES, SALT, HOLDS_NOTHING, TAKE),
     COMPRESSION: (COMPRESSION,),
     REFUSALS: (REFUSALS, LENGTHS),

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lace.errors import InvalidInput, excerpt
-from lace.interlace.reasons import AbortReason, ProtocolAbort
-from lace.interlace.vocabulary import EXCHANGE_OPERAND
+from lace.interlace.reasons import REFUSAL_TEXTS, AbortReason, ExchangeRefusal, ProtocolAbort
+from lace.interlace.vocabulary import EXCHANGE_OPERAND, EXCHANGE_REFUSED
 from lace.notation.fact import Fact
 from lace.notation.identifiers import LacegramId, Verifier
 from lace.policy.origin import read_claim
@@ -34,6 +34,7 @@ class Setup:
 
 def read_setup(facts: Sequence[Fact], own_index: int, own: Verifier | None) -> Setup:
     """The peer's setup block (050-SETF-02, 050-SETUP-03). Vocabulary was checked."""
+    _heed_refusal(facts)
     if len(facts) != 1:
         raise ProtocolAbort(
             AbortReason.MALFORMED_FACT_BLOCK, f"a setup block has one operand, not {len(facts)}", "050-SETF-02"
@@ -52,3 +53,14 @@ def read_setup(facts: Sequence[Fact], own_index: int, own: Verifier | None) -> S
     except InvalidInput as error:
         raise ProtocolAbort(AbortReason.PEER_VERIFIER_MISMATCH, str(error), "050-SIGN-09") from None
     return Setup(int(index), module_id, origin, claimed)
+
+
+def _heed_refusal(facts: Sequence[Fact]) -> None:
+    """A peer that refuses the exchange says that and nothing else (072-FACT-01, 072-TELL-03)."""
+    words = [values[0] for predicate, values in facts if predicate == EXCHANGE_REFUSED]
+    if not words:
+        return
+    if len(facts) != 1 or words[0] not in list(ExchangeRefusal):
+        detail = f"a refusal is one fact with a known reason, not {len(facts)} with {excerpt(words[0])}"
+        raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, detail, "072-FACT-02")
+    raise ProtocolAbort(AbortReason.REFUSED_BY_PEER, REFUSAL_TEXTS[ExchangeRefusal(words[0])], "072-TELL-03")

@@ -7,11 +7,12 @@ Accounts outlive links and nodes (`lace.store.ledger`); a peer is its proven key
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from itertools import compress
 
-from lace.errors import StoreFull
+from lace.errors import InvalidText, StoreFull
 from lace.facts.predicates import DATA_LENGTH, GROUP, SIGNED_BY, TAI
 from lace.intake.received import JudgedBatch
 from lace.interlace.claims.advertisement import Advertisement
@@ -25,7 +26,7 @@ from lace.runtime.host.refusedbefore import RefusedBefore, RefusedRecord
 from lace.store import ledger
 from lace.store.base import RecordStore, StoreStat
 from lace.store.columns.segments.encode import EncodedBatch, encode_batch
-from lace.store.columns.segments.segment import NO_SIGNER
+from lace.store.columns.segments.segment import NO_TEXT
 from lace.store.ledger import Brought, Usage
 from lace.values import dataclass
 
@@ -77,6 +78,36 @@ class Quotas:
 
 FOR_STRANGERS = Quotas(peer=Allowance(bytes=256 * MIB, records=1 << 18), strangers=Allowance(bytes=2 * GIB))
 """Where the owner said nothing, for peers nobody knows on addresses that others can reach."""
+
+
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "records": 0}
+_AMOUNT = re.compile(r"(?P<number>[0-9]{1,15}) *(?P<unit>[A-Za-z]+)")
+FORM = f"a number and one of {', '.join(UNITS)}, such as 64MiB, or several of them separated by commas"
+
+
+def parse_allowance(text: str) -> Allowance:
+    """`64MiB`, `5000 records`, `64MiB, 5000 records`, or `none`."""
+    found: dict[str, int] = {}
+    for part in text.split(",") if text.strip() != "none" else ():
+        match = _AMOUNT.fullmatch(part.strip())
+        if match is None or match["unit"] not in UNITS:
+            raise InvalidText(f"an amount is {FORM}", rule="quota", found=repr(text[:80]))
+        name = "bytes" if UNITS[match["unit"]] else "records"
+        if name in found:
+            raise InvalidText(f"an amount may give {name} only once", rule="quota", found=repr(text[:80]))
+        found[name] = int(match["number"]) * (UNITS[match["unit"]] or 1)
+    return Allowance(**found)
+
+
+def quotas_with(given: Iterable[tuple[str, str]]) -> Quotas | None:
+    """The default quotas with the given ones in their place; None if none was given."""
+    quotas, said = FOR_STRANGERS, False
+    names = [one.name for one in fields(Quotas)]
+    for name, text in given:
+        if name not in names:
+            raise InvalidText(f"a quota is one of {', '.join(names)}", rule="quota", found=repr(name[:80]))
+        quotas, said = replace(quotas, **{name: parse_allowance(text)}), True
+    return quotas if said else None
 
 
 def quotas_for(given: Quotas | None, *, is_known: bool, is_here: bool) -> Quotas:
@@ -382,7 +413,7 @@ def brought(batch: EncodedBatch) -> list[Brought]:
     """What the ledger has to know of each record of a batch."""
     rows, texts = batch.coordinates, batch.texts
     said = {
-        ordinal: (texts[group], "" if signer == NO_SIGNER else texts[signer])
+        ordinal: (texts[group], "" if signer == NO_TEXT else texts[signer])
         for ordinal, group, signer in zip(rows.ordinals, rows.groups, rows.signers, strict=True)
     }
     return [Brought(len(body), *said.get(ordinal, ("", ""))) for ordinal, body in enumerate(batch.bodies)]

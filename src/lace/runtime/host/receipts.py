@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
-from lace.records.keys import SigningKey
+from lace.records.keys import Signer, seal
 from lace.records.model import Plex, Seal, sorted_headers
 from lace.records.validate import validate
 from lace.records.write import encode_record
@@ -19,14 +19,14 @@ RECEIPT_GROUP, RECEIPT_APP = "lace", "receipt"
 STORED_HASH, STORED_FROM = "Stored-Hash", "Stored-From"
 
 
-def make_receipt(record: RecordHash, peer: Verifier, key: SigningKey, tai: TAI) -> Seal:
+def make_receipt(record: RecordHash, peer: Verifier, key: Signer, tai: TAI) -> Seal:
     """The receipt for one stored record (050-RCPT-02, 050-RCPT-03)."""
     headers = sorted_headers([(STORED_HASH, record), (STORED_FROM, peer)])
-    return key.seal(Plex(group=RECEIPT_GROUP, app=RECEIPT_APP, name=f"store/{record}", tai=tai, headers=headers))
+    return seal(Plex(group=RECEIPT_GROUP, app=RECEIPT_APP, name=f"store/{record}", tai=tai, headers=headers), key)
 
 
 def publish_receipts(
-    store: RecordStore, received: Iterable[RecordHash], peer: Verifier, key: SigningKey, tai: TAI
+    store: RecordStore, received: Iterable[RecordHash], peer: Verifier, key: Signer, tai: TAI
 ) -> list[RecordHash]:
     """Store a receipt for each record; receipts are not receipted themselves."""
     receipts = [

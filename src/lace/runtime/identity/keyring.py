@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lace.errors import InvalidText, KeyUnavailable, excerpt
@@ -22,6 +22,7 @@ from lace.values import dataclass
 
 KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 SUFFIX = ".key"
+BACKED_UP = ".backed-up"  # an empty file beside a key of which a backup was made
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 MAX_KEY_FILE_BYTES = 1024
 PASSPHRASE_FILE = "LACE_PASSPHRASE_FILE"  # noqa: S105 - a name, not a secret
@@ -48,7 +49,7 @@ class KeyRing:
     """The keys under one folder; nothing is created before a key is."""
 
     def __init__(self, home: Path, ask: Ask | None = None) -> None:
-        self.folder = home / "keys"
+        self.folder: Path = home / "keys"
         self._ask = ask or passphrase_of_file
 
     @classmethod
@@ -105,11 +106,15 @@ class KeyRing:
         found = self._read(name)
         return KeyEntry(name, found.verifier, found.secret is None)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a key of this name, usable or not."""
+        return KEY_NAME.fullmatch(name) is not None and (self.folder / f"{name}{SUFFIX}").exists()
+
     def verifier(self, word: str) -> Verifier:
         """The verifier that a word is, or that of the key of this name; no secret is needed. Else KeyUnavailable."""
         if word.startswith("V."):
             return Verifier.parse(word)
-        if KEY_NAME.fullmatch(word) and (self.folder / f"{word}{SUFFIX}").exists():
+        if self.has(word):
             return self.entry(word).verifier
         from lace.policy.lint import nearest  # only who mistyped needs it
 
@@ -126,6 +131,54 @@ class KeyRing:
         if all(entry.verifier != verifier for entry in self.entries()):
             raise KeyUnavailable(f"no key of the ring {self.folder} has the verifier {verifier}")
         return verifier
+
+    def named(self, name_or_verifier: str) -> str:
+        """The name under which a key is kept, by its name or verifier."""
+        if not name_or_verifier.startswith("V."):
+            return name_or_verifier
+        verifier = self.own(name_or_verifier)
+        return next(entry.name for entry in self.entries() if entry.verifier == verifier)
+
+    def require_free(self, name: str) -> None:
+        """KeyUnavailable if there is a key of this name."""
+        if self._path(name).exists():
+            raise KeyUnavailable(f"there is a key named {name!r} already; keys are never replaced")
+
+    def rename(self, name: str, new_name: str) -> KeyEntry:
+        """Keep a key under another name that is free."""
+        found, path, target = self._read(name), self._path(name), self._path(new_name)
+        try:
+            os.link(path, target, follow_symlinks=False)  # refuses to replace one, as no rename does
+        except FileExistsError:
+            raise KeyUnavailable(f"there is a key named {new_name!r} already; keys are never replaced") from None
+        path.unlink()
+        with suppress(FileNotFoundError):
+            path.with_suffix(BACKED_UP).rename(target.with_suffix(BACKED_UP))
+        return KeyEntry(new_name, found.verifier, found.secret is None)
+
+    def remove(self, name: str) -> None:
+        """Remove the file of a key, usable or not."""
+        self.verifier_in_file(name)
+        self._path(name).unlink()
+        self._path(name).with_suffix(BACKED_UP).unlink(missing_ok=True)
+
+    def verifier_in_file(self, name: str) -> Verifier | None:
+        """The verifier of a key; None if its file cannot be used. KeyUnavailable if there is none."""
+        if not self.has(name):
+            return self.entry(name).verifier  # says that there is none
+        try:
+            return self.entry(name).verifier
+        except KeyUnavailable:
+            return None
+
+    def note_backup(self, name: str) -> None:
+        """Remember that a backup of a key was made."""
+        with suppress(OSError):  # a ring that can only be read
+            self._path(name).with_suffix(BACKED_UP).touch(0o600)
+
+    def has_backup(self, name: str) -> bool:
+        """Whether a backup of a key was ever made here, or the key was made from one."""
+        return self._path(name).with_suffix(BACKED_UP).exists()
 
     def load(self, name_or_verifier: str) -> SigningKey:
         """The key of that name, or the one whose verifier that is."""

@@ -34,8 +34,8 @@ class Backlog:
         self._told = 0  # of what waits, to the budget
         self._strangers = strangers  # of all that strangers hold, claims as well; None for whom we know
         self._told_held = 0
-        self.is_full = False  # nothing is read from the peer now
-        self.room = asyncio.Event()  # set whenever something may have become less
+        self.is_full: bool = False  # nothing is read from the peer now
+        self.room: asyncio.Event = asyncio.Event()  # set whenever something may have become less
 
     async def wait_for_room(self) -> None:
         while True:

@@ -69,13 +69,15 @@ class Driver:
         self.host = host
         self._time = SteadyTai(clock)
         self._turns = turns or LoopTurns().of(None)
-        self.over = asyncio.Event()
+        self.over: asyncio.Event = asyncio.Event()
         accounts_time = accounts_time or self._time  # of all that charge the same accounts
         self._limits = limits = limits or DriveLimits()
-        self.meter = LinkMeter(rates or LinkRates(), accounts_time.now_ns, peer_account)
+        self.meter: LinkMeter = LinkMeter(rates or LinkRates(), accounts_time.now_ns, peer_account)
         self._account = LinkAccount(session, self.meter, accounts_time, on_limited)
         self._turns.pay = partial(self._account.charge, "cpu_s")
-        self.link = LinkStepper(session, host, limits, account=self._account, on_event=on_event, on_stored=on_stored)
+        self.link: LinkStepper = LinkStepper(
+            session, host, limits, account=self._account, on_event=on_event, on_stored=on_stored
+        )
         self._calls = HostCalls(threads, evaluators, self.meter, accounts_time)
         self._judges = judges
         self._hashers = hashers

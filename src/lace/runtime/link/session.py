@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import assert_never, cast
+from typing import Self, assert_never, cast
 
-from lace.errors import InvalidStream, LaceError, LocalProtocolError
+from lace.errors import InvalidStream, LaceError, LocalProtocolError, NotConverged
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
 from lace.iltp.packed import encode_packed
 from lace.iltp.reader import FACT_ITEM_BYTES, StreamReader
@@ -22,8 +22,9 @@ from lace.interlace import effects as asked
 from lace.interlace import inputs as given
 from lace.interlace.claims.advertisement import Advertisement, canonical_listing
 from lace.interlace.machine import InterlaceMachine
-from lace.interlace.result import InterlaceResult
-from lace.interlace.setup.terms import MachineConfig
+from lace.interlace.reasons import AbortReason
+from lace.interlace.result import ExchangeStatus, InterlaceResult
+from lace.interlace.setup.terms import MachineConfig, Terms
 from lace.interlace.vocabulary import EXCHANGE_OPERAND
 from lace.limits import MIB, EngineLimits, RecordLimits, StreamLimits
 from lace.notation.fact import Fact
@@ -36,6 +37,8 @@ _BLOCKS_AT_ONCE = 64  # the same of blocks
 _WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
 _FACTS_CHUNK = 5000
 _BLANK = encode_blank()
+_REFUSED = {AbortReason.REFUSED_BY_PEER, AbortReason.REFUSED_BY_US}
+_LIMITED = {AbortReason.TRANSFER_LIMIT_EXCEEDED, AbortReason.OVERSIZED_FACT_BLOCK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +99,20 @@ class Outcome:
         return not self.abort and self.result.is_converged
 
     @property
-    def ending(self) -> str:
-        """How it ended, in a word or two: `converged`, `incomplete`, `aborted`, `limit`, `closed by the peer` or
-        `closed by us`."""
-        result = self.result
-        if self.abort:
-            return "aborted"
-        if result.limit_reached:
-            return "limit"
-        if result.closed_by_peer:
-            return "closed by the peer"
-        if not result.fixed_point:
-            return "closed by us"
-        return "converged" if result.is_converged else "incomplete"
+    def status(self) -> ExchangeStatus:
+        """How it ended, in one word."""
+        if self.abort in _REFUSED:
+            return ExchangeStatus.REFUSED
+        if self.abort in _LIMITED:
+            return ExchangeStatus.LIMITED
+        return ExchangeStatus.CLOSED_EARLY if self.abort else self.result.status
+
+    def raise_for_status(self) -> Self:
+        """NotConverged unless both sides have everything that both rules select; else this outcome."""
+        if not self.is_converged:
+            why = ": ".join(part for part in (self.abort, self.detail) if part)
+            raise NotConverged(self.status, why or self.result.missing)
+        return self
 
 
 Request = asked.HostEffect | asked.SendListing | asked.SendRecords | ReceivedRecords | CheckResource | asked.Report
@@ -124,10 +128,10 @@ class Outbox:
     def __init__(self, limits: StreamLimits) -> None:
         self._limits = limits
         self._waiting: deque[bytes | Iterator[bytes]] = deque()
-        self.taken = 0  # bytes, in all
-        self.bytes = 0  # of records and listings
-        self.blocks = 0  # ended: a peer that reads lets few of them pile up
-        self.facts = 0
+        self.taken: int = 0  # bytes, in all
+        self.bytes: int = 0  # of records and listings
+        self.blocks: int = 0  # ended: a peer that reads lets few of them pile up
+        self.facts: int = 0
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -201,13 +205,14 @@ class Session:
     """A machine that speaks ILTP."""
 
     def __init__(self, config: MachineConfig) -> None:
-        self.machine = InterlaceMachine(config)
-        self.terms = terms = config.terms
+        self.machine: InterlaceMachine = InterlaceMachine(config)
+        terms = config.terms
+        self.terms: Terms = terms
         # The machine counts blocks by the agreed limit; the reader's own is only a net below it.
         block_bytes = terms.limits.max_fact_block_size + MIB
         self._reader = StreamReader(terms.stream_limits, _framing(terms.record_limits), max_block_bytes=block_bytes)
         self._reader.record_gate = self._admit_record
-        self.outbox = Outbox(terms.stream_limits)
+        self.outbox: Outbox = Outbox(terms.stream_limits)
         self._requests: list[Request] = []
         self._arrived: Sequence[tuple[str, bytes]] = ()  # what the machine is being told of
         self._resources = ResourceBook()
@@ -216,9 +221,9 @@ class Session:
         self._checking = False
         self._unasked: str | None = None
         self.outcome: Outcome | None = None
-        self.bytes_in = 0
-        self.blocks_in = 0
-        self.is_behind = False  # whether more is here that the machine would take
+        self.bytes_in: int = 0
+        self.blocks_in: int = 0
+        self.is_behind: bool = False  # whether more is here that the machine would take
         self._has_ended = False
 
     # --- what goes in ------------------------------------------------------------------------------------------

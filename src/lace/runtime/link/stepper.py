@@ -95,12 +95,12 @@ class LinkStepper:
         self.session = session
         self.host = host
         self.requests: deque[Request] = deque()
-        self.storing_bytes = 0  # received, and not yet committed
+        self.storing_bytes: int = 0  # received, and not yet committed
         self._limits = limits or DriveLimits()
         self._on_event = on_event
         self._on_stored = on_stored
         self._account = account  # what the peer causes is charged to it; None where nobody pays
-        self.is_held_up = False  # by a job that the next request waits for
+        self.is_held_up: bool = False  # by a job that the next request waits for
         self._is_ended = False
         self._service: _Service | None = None
         self._intake = LinkIntake(self._limits)

@@ -23,7 +23,7 @@ from lace.interlace.host import Call
 from lace.interlace.machine import InterlaceMachine
 from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
-from lace.interlace.setup.terms import Link, MachineConfig
+from lace.interlace.setup.terms import Link, MachineConfig, Terms
 from lace.limits import IngestLimits
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.host.host import HostBounds, LocalHost
@@ -78,8 +78,8 @@ class DirectSession:
     """A machine whose peer is in this process: values travel where a session over bytes writes and reads them."""
 
     def __init__(self, config: MachineConfig, host: LocalHost, mailbox: _Mailbox, peer: _Mailbox) -> None:
-        self.machine = InterlaceMachine(config)
-        self.terms = config.terms
+        self.machine: InterlaceMachine = InterlaceMachine(config)
+        self.terms: Terms = config.terms
         self.finished: InterlaceResult | None = None
         self.aborted: asked.Abort | None = None
         self._host = host
@@ -239,7 +239,7 @@ class LocalExchange:
             pair = parties[index], parties[1 - index], mailboxes
             return _Side(index, *pair, is_direct=is_direct, workers=self._workers, on_event=tell)
 
-        self.sides = (side(0), side(1))
+        self.sides: tuple[_Side, _Side] = (side(0), side(1))
         self._clock = clock or SystemClock()
         self._start_tai_ns = self._clock.tai().to_ns()
         self._start_ns = self._clock.monotonic_ns()

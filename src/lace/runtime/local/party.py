@@ -12,7 +12,7 @@ from lace.limits import ExchangeLimits
 from lace.notation.identifiers import Verifier
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
-from lace.records.keys import SigningKey
+from lace.records.keys import Signer
 from lace.runtime.host.quotas import GateRules
 from lace.runtime.local.preview import Preview
 from lace.store.base import RecordStore
@@ -30,7 +30,7 @@ class Party:
     terms: Terms
     here: Verifier | None = None
     cursor_key: str = ""
-    receipts: SigningKey | None = None  # publish a receipt for each record stored (050-RCPT-01)
+    receipts: Signer | None = None  # publish a receipt for each record stored (050-RCPT-01)
     rules: GateRules | None = None  # what it lets in; None: everything that its limits on records let in
     preview: Preview | None = None  # only find out what would move, and note it here
 

@@ -85,7 +85,7 @@ class RelayHost(LocalHost):
         self._relay = relay
         self.other: RelayHost | None = None
         self.has_listed = False  # the peer has told what it has
-        self.left = 0  # records that could be asked for and were not yet
+        self.left: int = 0  # records that could be asked for and were not yet
 
     def evaluate(self, wanted: asked.Evaluate, call: Call) -> given.Evaluated:
         """As ever, but for what is asked for."""
@@ -117,7 +117,7 @@ class _Between:
 
     def __init__(self, limits: RelayLimits) -> None:
         self._limits = limits
-        self.store = MemoryStore()
+        self.store: MemoryStore = MemoryStore()
         self.unwanted: dict[str, None] = {}
         self.dropped: dict[str, int] = {}  # records that came when there was no room, and how long they are
         self._passed = 0

@@ -42,9 +42,9 @@ class Budget:
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self.held = 0
+        self.held: int = 0
         self.holders = 0  # links that hold anything
-        self.freed = asyncio.Event()
+        self.freed: asyncio.Event = asyncio.Event()
 
     def change(self, by: int) -> None:
         """Take or give back."""
@@ -61,7 +61,7 @@ class Fitting:
         self._total = 0
         self.sent: list[tuple[str, int]] = []
         self.missing: list[str] = []
-        self.is_full = False
+        self.is_full: bool = False
 
     def take_all(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
         """What of a batch is sent; the first that does not fit ends the service."""

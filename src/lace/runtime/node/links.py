@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import field
+from typing import Protocol
 
+from lace.errors import TransportError
 from lace.interlace.events import Event
 from lace.interlace.setup.terms import Link, Terms
 from lace.limits import MIB
@@ -17,6 +19,7 @@ from lace.runtime.link.drive import Driver
 from lace.runtime.link.session import Outcome
 from lace.runtime.node.admission import AdmissionLimits, PeerKind, Standing
 from lace.runtime.node.metrics import LinkRow, Metrics
+from lace.runtime.node.refusing import RefusingLimits
 from lace.runtime.node.waitingroom import WaitingLimits
 from lace.runtime.trace.tap import Tap
 from lace.transports.base import TransportProof
@@ -41,6 +44,7 @@ class NodeLimits(AdmissionLimits):
     backoff_most_s: float = 60.0  # to which that grows
     backoff_over_s: float = 10.0  # a link that held for so long was well: the next pause is the first one again
     waiting: WaitingLimits = field(default_factory=WaitingLimits)
+    refusing: RefusingLimits = field(default_factory=RefusingLimits)
     cursors: CursorLimits = field(default_factory=CursorLimits)
 
 
@@ -83,6 +87,23 @@ class LinkTerms:
     offered: Terms | None
     ask: CurrentTerms
     changes: int  # of the node's rules, when they were offered
+
+
+class LinkListener(Protocol):
+    """Who follows one peer, and is told how its connections come and go."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the peer is not to be dialled again."""
+
+    def opened(self, info: LinkInfo, driver: Driver) -> None:
+        """A connection to the peer begins."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """It ended, or the peer refused it."""
+
+    def lost(self, error: TransportError) -> None:
+        """The peer cannot be reached."""
 
 
 MakeTap = Callable[[LinkInfo], Tap | None]

@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
 
 from lace.interlace.events import Event, FixedPoint, Received, RefusedByPeer, Rejected, Sent
 from lace.values import dataclass
@@ -60,6 +61,19 @@ class LinkRow:
     values: Mapping[str, float]
 
 
+class MetricsSink(Protocol):
+    """Where an application wants a node's numbers, as they change: a few lines over prometheus_client or OpenTelemetry.
+
+    Names are those of the metrics page without its prefix; `label` is empty where a number has none.
+    """
+
+    def add(self, name: str, by: float, label: str) -> None:
+        """A counter grew."""
+
+    def put(self, name: str, value: float, label: str) -> None:
+        """A gauge has this value now."""
+
+
 def _no_links() -> Iterable[LinkRow]:
     return ()
 
@@ -67,7 +81,8 @@ def _no_links() -> Iterable[LinkRow]:
 class Metrics:
     """Named numbers with at most one label; `live` brings them up to date and gives the rows of open links."""
 
-    def __init__(self, live: Callable[[], Iterable[LinkRow]] = _no_links) -> None:
+    def __init__(self, live: Callable[[], Iterable[LinkRow]] = _no_links, sink: MetricsSink | None = None) -> None:
+        self._sink = sink
         self._values: dict[tuple[str, str], float] = defaultdict(int)
         self._live = live
         self._limited: OrderedDict[str, Counter[str]] = OrderedDict()  # peer: how often, by what it used
@@ -90,6 +105,8 @@ class Metrics:
     def add(self, name: str, by: int = 1, label: str = "") -> None:
         """Count."""
         self._values[name, label] += by
+        if self._sink is not None:
+            self._sink.add(name, by, label)
 
     def count_limited(self, peer: str, kind: str) -> None:
         """A peer was made to wait or cut for what it used."""
@@ -102,6 +119,8 @@ class Metrics:
     def put(self, name: str, value: float) -> None:
         """Set a gauge."""
         self._values[name, ""] = value
+        if self._sink is not None:
+            self._sink.put(name, value, "")
 
     def get(self, name: str, label: str = "") -> int:
         """A count; 0 if nothing was counted."""

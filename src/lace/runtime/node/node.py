@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -20,6 +21,8 @@ from lace.errors import LaceError, TransportError
 from lace.iltp.address import Address
 from lace.interlace import inputs as given
 from lace.interlace.host import Call
+from lace.interlace.reasons import AbortReason, ExchangeRefusal
+from lace.interlace.result import InterlaceResult
 from lace.interlace.setup.terms import MachineConfig, Rules, Terms
 from lace.limits import HORIZON_S, SECOND_NS
 from lace.notation.identifiers import Verifier
@@ -34,11 +37,21 @@ from lace.runtime.loopevents import set_within
 from lace.runtime.node.admission import Admission, PeerKind, Standing
 from lace.runtime.node.bounds import Budget, DriveLimits
 from lace.runtime.node.hookcalls import drop
-from lace.runtime.node.links import CurrentTerms, Hooks, LinkInfo, LinkTerms, NodeLimits, OpenLink, link_of
+from lace.runtime.node.links import (
+    CurrentTerms,
+    Hooks,
+    LinkInfo,
+    LinkListener,
+    LinkTerms,
+    NodeLimits,
+    OpenLink,
+    link_of,
+)
 from lace.runtime.node.metering import AccountBook, LinkRates
-from lace.runtime.node.metrics import LinkRow, Metrics
+from lace.runtime.node.metrics import LinkRow, Metrics, MetricsSink
 from lace.runtime.node.pools import NodePools
 from lace.runtime.node.pulse import Pulse
+from lace.runtime.node.refusing import Refusing
 from lace.runtime.node.reports import Reports
 from lace.runtime.node.spreading import Spreading
 from lace.runtime.node.storewatch import StoreWatch
@@ -79,19 +92,21 @@ class Node:
         takes_from_strangers: bool = False,
         quotas: Quotas | None = None,
         horizon_s: float | None = HORIZON_S,
+        logger: logging.Logger | None = None,
+        sink: MetricsSink | None = None,
     ) -> None:
         self.store = store
         self._quotas = quotas
         self._takes_from_strangers = takes_from_strangers
-        self.pulse = Pulse()
-        self.metrics = Metrics(self._live)
+        self.pulse: Pulse = Pulse()
+        self.metrics: Metrics = Metrics(self._live, sink)
         self._rates, self._accounts = rates or LinkRates(), AccountBook()
         self._clock = clock
         self._time = SteadyTai(clock)  # of accounts: a clock that is set back must not keep them from filling
         self._here = here
         self._limits = limits or NodeLimits()
         self._drive_limits = drive_limits or DriveLimits()
-        self._reports = Reports(self.metrics, hooks or Hooks(), self._time, self._retry_after_s)
+        self._reports = Reports(self.metrics, hooks or Hooks(), self._time, self._retry_after_s, logger)
         self._transport = replace(transport, hears=self._reports, proofs=transport.proofs or _proofs(store, transport))
         self._pools = NodePools(store, self._limits, self._drive_limits.verify_slices, guest_limits)
         self._pools.turns.on_work = self.pulse.wake
@@ -117,6 +132,7 @@ class Node:
         self._links: dict[int, OpenLink] = {}
         self._admission = Admission(self._limits, transport.trusted, transport.is_here)
         self._waiting = WaitingRoom(self._limits.waiting)
+        self._refusing = Refusing(self._limits.refusing)
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._deciding: set[asyncio.Task[None]] = set()  # those of them that ask the application about a peer
@@ -157,28 +173,41 @@ class Node:
         return listener.address
 
     async def exchange(
-        self, address: Address, terms: Terms | TermsFor, transport: TransportOptions | None = None
+        self,
+        address: Address,
+        terms: Terms | TermsFor,
+        transport: TransportOptions | None = None,
+        listener: LinkListener | None = None,
     ) -> Outcome:
         """Dial once and exchange to the end; this peer may ask for other transport options than the node's."""
         stream = await dial(address, transport or self._transport)
         offered = await self._terms_of(terms, stream.proof)
-        return await self._run_link(stream, offered, dialled=True, cursor_key=f"dialled {address}")
+        cursor_key = f"dialled {address}"
+        return await self._run_link(stream, offered, dialled=True, cursor_key=cursor_key, listener=listener)
 
-    async def keep(self, address: Address, terms: Terms | TermsFor, transport: TransportOptions | None = None) -> None:
+    async def keep(
+        self,
+        address: Address,
+        terms: Terms | TermsFor,
+        transport: TransportOptions | None = None,
+        listener: LinkListener | None = None,
+    ) -> None:
         """Hold an open exchange with an address, dialling again with growing pauses, until the node stops."""
         limits = self._limits
         pause = limits.backoff_first_s
         while not self._stopping.is_set():
             began_ns, told_s = self._now_ns, 0.0
             try:
-                outcome = await self.exchange(address, terms, transport)
+                outcome = await self.exchange(address, terms, transport, listener)
                 if outcome.result.fixed_point and self._now_ns - began_ns > limits.backoff_over_s * SECOND_NS:
                     pause = limits.backoff_first_s
             except TransportError as error:
                 self._reports.trouble(str(error))
+                if listener is not None:
+                    listener.lost(error)
                 if isinstance(error, TurnedAway):  # what a stranger says binds us no longer than we would wait anyway
                     told_s = min(error.retry_after_s or 0.0, limits.backoff_most_s)
-            if self._stopping.is_set():
+            if self._stopping.is_set() or (listener is not None and listener.is_over):
                 return
             # Of a crowd that lost its server at once, not all are to come back at once.
             await self._pause(max(pause, told_s) * random.uniform(0.75, 1.25))  # noqa: S311 - no secret
@@ -204,8 +233,14 @@ class Node:
         await set_within(self._stopping, seconds)
 
     async def attach(self, stream: ByteStream, terms: Terms | TermsFor, dialled: bool) -> Outcome:
-        """Exchange over a stream that the application opened."""
-        return await self._run_link(stream, await self._terms_of(terms, stream.proof), dialled=dialled, cursor_key="")
+        """Exchange over a stream that the application opened; a peer without terms is told that it is refused."""
+        try:
+            async with asyncio.timeout(self._limits.decide_s):
+                offered = await self._terms_of(terms, stream.proof)
+        except Exception as error:  # noqa: BLE001 - of the application: whom it cannot decide about is turned away
+            self._reports.failed("policy_for", error)
+            return await self._refused(stream, ExchangeRefusal.FAILED)
+        return await self._run_link(stream, offered, dialled=dialled, cursor_key="")
 
     # --- rules -------------------------------------------------------------------------------------------------
 
@@ -319,16 +354,32 @@ class Node:
 
     def _undecided(self, stream: AcceptedStream, error: Exception) -> None:
         self._reports.failed("policy_for", error)
-        self._refuse(stream, "the application failed to decide")
+        self._spawn_refusal(stream, ExchangeRefusal.FAILED)
 
     def _admit(self, stream: AcceptedStream, terms: LinkTerms) -> None:
-        reason = self._refusal(stream) if terms.offered is not None else "not wanted"
-        if reason:
-            self._refuse(stream, reason)
+        if terms.offered is None:
+            self._spawn_refusal(stream, ExchangeRefusal.POLICY)
+        elif not self._is_trusted(stream):
+            self._spawn_refusal(stream, ExchangeRefusal.TRUST)
+        elif self._owes_much(stream.proof):
+            self._refuse(stream, "used more processor time than a peer may")
         elif self._waiting.is_passed_by(stream.proof.peer) and self._takes_place(stream.proof):
             self._spawn(self._serve(stream, terms))
         else:
             self._spawn(self._serve_in_turn(stream, terms))
+
+    def _spawn_refusal(self, stream: ByteStream, why: ExchangeRefusal) -> None:
+        async def tell() -> None:
+            await self._refused(stream, why)
+
+        self._spawn(tell())
+
+    async def _refused(self, stream: ByteStream, why: ExchangeRefusal) -> Outcome:
+        """Refuse a peer for good, in words that it is told (072)."""
+        said = _REFUSALS[why]
+        self._reports.refused(stream.proof.address, said)
+        await self._refusing.tell(stream, why)
+        return Outcome(InterlaceResult(), abort=AbortReason.REFUSED_BY_US.value, detail=said)
 
     def _refuse(self, stream: ByteStream, reason: str, retry_after_s: float | None = None) -> None:
         self._reports.refused(stream.proof.address, reason)
@@ -367,15 +418,18 @@ class Node:
         is_stranger = stream.proof.peer is None and not is_here
         return replace(terms, max_requests=0) if is_stranger and not self._takes_from_strangers else terms
 
-    def _refusal(self, stream: ByteStream) -> str:
-        """Why a connection is turned away whether there is a place or not; or nothing."""
+    def _is_trusted(self, stream: ByteStream) -> bool:
         try:
             check_trust(stream, self._transport.trusted)
         except TransportError:
-            return "not trusted"
-        rates = self._rates_for(stream.proof, dialled=False)
-        owed_s = self._accounts.of(self._admission.account(stream.proof), rates, self._now_ns).wait_s(self._now_ns)
-        return "used more processor time than a peer may" if owed_s > rates.max_wait_s else ""
+            return False
+        return True
+
+    def _owes_much(self, proof: TransportProof) -> bool:
+        """Whether a peer used more processor time than one may."""
+        rates = self._rates_for(proof, dialled=False)
+        owed_s = self._accounts.of(self._admission.account(proof), rates, self._now_ns).wait_s(self._now_ns)
+        return owed_s > rates.max_wait_s
 
     def _takes_place(self, proof: TransportProof) -> bool:
         """Take a place if there is one, or somebody leaves for it."""
@@ -427,12 +481,19 @@ class Node:
         finally:
             self._admission.leave(stream.proof)
 
-    async def _run_link(self, stream: ByteStream, terms: LinkTerms, *, dialled: bool, cursor_key: str) -> Outcome:
+    async def _run_link(
+        self,
+        stream: ByteStream,
+        terms: LinkTerms,
+        *,
+        dialled: bool,
+        cursor_key: str,
+        listener: LinkListener | None = None,
+    ) -> Outcome:
         proof = stream.proof
         offered = terms.offered if terms.changes == self._rule_changes else await _settled(terms.ask())
-        if offered is None:  # rules have changed while it waited for its place
-            stream.abort()
-            raise TransportError(f"{proof.address}: there are no terms for this peer")
+        if offered is None:  # the application has none, perhaps only since rules changed while it waited for its place
+            return await self._refused(stream, ExchangeRefusal.POLICY)
         self._numbers += 1
         account = self._admission.account(proof)
         info = LinkInfo(self._numbers, str(proof.address), proof.peer, dialled, account)
@@ -440,6 +501,8 @@ class Node:
         kind = PeerKind.KNOWN if dialled else self._admission.kind(proof)
         link = self._links[info.number] = OpenLink(info, driver, terms.ask, account, kind)
         self._opened(info)
+        if listener is not None:
+            listener.opened(info, driver)
         if self._stopping.is_set():
             driver.cut()
         try:
@@ -449,6 +512,8 @@ class Node:
             self.metrics.put("connections_active", len(self._links))
             link.count(self.metrics)
         self._reports.ended(info, outcome)
+        if listener is not None:
+            listener.ended(outcome)
         return outcome
 
     def _config(self, stream: ByteStream, terms: Terms, dialled: bool, cursor_key: str) -> MachineConfig:
@@ -580,6 +645,13 @@ class Node:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+_REFUSALS = {
+    ExchangeRefusal.POLICY: "not wanted",
+    ExchangeRefusal.TRUST: "not trusted",
+    ExchangeRefusal.FAILED: "the application failed to decide",
+}
 
 
 def _proofs(store: RecordStore, transport: TransportOptions) -> ProofMemory:

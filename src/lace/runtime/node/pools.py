@@ -32,14 +32,14 @@ class NodePools:
     def __init__(
         self, store: RecordStore, limits: NodeLimits, verify_slices: int, guest_limits: GuestLimits | None
     ) -> None:
-        self.turns = LoopTurns()
+        self.turns: LoopTurns = LoopTurns()
         most_long = max(1, (os.cpu_count() or 1) - 1)  # one core is the event loop's
-        self.threads = FairThreads(limits.threads, "lace", most_long=most_long, ours=[OURSELVES])
-        self.workers = Workers(limits.workers)
-        self.evaluators = ThreadPoolExecutor(limits.max_links, thread_name_prefix="lace-evaluate")
-        self.judges = ThreadPoolExecutor(self.workers.count + 1, thread_name_prefix="lace-judge")
-        self.verify = SlicedVerify(self.threads.of(OURSELVES), verify_slices)
-        self.house = GuestHouse(getattr(store, "path", None), guest_limits, limits.threads)
+        self.threads: FairThreads = FairThreads(limits.threads, "lace", most_long=most_long, ours=[OURSELVES])
+        self.workers: Workers = Workers(limits.workers)
+        self.evaluators: ThreadPoolExecutor = ThreadPoolExecutor(limits.max_links, thread_name_prefix="lace-evaluate")
+        self.judges: ThreadPoolExecutor = ThreadPoolExecutor(self.workers.count + 1, thread_name_prefix="lace-judge")
+        self.verify: SlicedVerify = SlicedVerify(self.threads.of(OURSELVES), verify_slices)
+        self.house: GuestHouse = GuestHouse(getattr(store, "path", None), guest_limits, limits.threads)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.threads.of(OURSELVES), work)

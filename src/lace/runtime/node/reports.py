@@ -28,11 +28,20 @@ REFUSAL_LINES = Rate(2, 50)  # that are logged; the others are counted, and the 
 class Reports:
     """Every count and every hook of a link's life in one place; listeners tell it what they do by themselves."""
 
-    def __init__(self, metrics: Metrics, hooks: Hooks, time: SteadyTai, retry_after_s: RetryAfter) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        hooks: Hooks,
+        time: SteadyTai,
+        retry_after_s: RetryAfter,
+        logger: logging.Logger | None = None,
+    ) -> None:
         self._metrics = metrics
         self.hooks = hooks
         self._calls = HookCalls(self.failed)
         self._time = time
+        self._links_log = None if logger is None else logger.getChild("links")
+        self._node_log = None if logger is None else logger.getChild("node")
         self._lines = Bucket(REFUSAL_LINES, time.now_ns)
         self._unsaid = 0
         self.retry_after_s = retry_after_s
@@ -40,6 +49,7 @@ class Reports:
     def opened(self, info: LinkInfo, active: int) -> None:
         self._metrics.add("connections_total", label="dialled" if info.dialled else "accepted")
         self._metrics.put("connections_active", active)
+        self._log(logging.INFO, info, "link %d with %s opened", info.number, info.address)
         self._calls.call("on_open", self.hooks.on_open, info)
 
     def event(self, info: LinkInfo, event: Event) -> None:
@@ -47,8 +57,12 @@ class Reports:
         self._calls.call("on_event", self.hooks.on_event, info, event)
 
     def ended(self, info: LinkInfo, outcome: Outcome) -> None:
-        how = outcome.abort or ("complete" if outcome.is_complete else outcome.ending)
+        how = outcome.abort or ("complete" if outcome.is_complete else outcome.status)
         self._metrics.add("exchanges_total", label=how)
+        said = {"lace_status": outcome.status.value, "lace_abort": outcome.abort, "lace_detail": outcome.detail}
+        self._log(
+            logging.INFO, info, "link %d with %s ended: %s", info.number, info.address, outcome.status.value, **said
+        )
         self._calls.call("on_end", self.hooks.on_end, info, outcome)
 
     def in_debt(self, info: LinkInfo, debt: Debt) -> None:
@@ -56,6 +70,7 @@ class Reports:
 
     def limited(self, info: LinkInfo, kind: str, why: str) -> None:
         self._metrics.count_limited(info.account, kind)
+        self._log(logging.WARNING, info, "link %d with %s: %s", info.number, info.address, why, lace_limit=kind)
         self._calls.call("on_limited", self.hooks.on_limited, info, why)
 
     def refused(self, address: object, reason: str, why: str = "") -> None:
@@ -71,7 +86,15 @@ class Reports:
         self.trouble(f"refused {address}: {reason}{f': {why}' if why else ''}{more}")
 
     def trouble(self, text: str) -> None:
+        if self._node_log is not None:
+            self._node_log.warning("%s", text)
         self._calls.call(_ON_TROUBLE, self.hooks.on_trouble, text)
+
+    def _log(self, level: int, info: LinkInfo, text: str, *values: object, **extra: object) -> None:
+        """A line about a link, with what it is about as fields for structured logs."""
+        if self._links_log is not None and self._links_log.isEnabledFor(level):
+            about = {"lace_link": info.number, "lace_address": info.address, "lace_peer": info.peer}
+            self._links_log.log(level, text, *values, extra={**about, **extra})
 
     def failed(self, name: str, error: Exception) -> None:
         """A part that the application gave us failed: log it, and tell it as trouble unless telling is what failed."""

@@ -24,8 +24,8 @@ class StoreWatch:
         self._poll_s = poll_s
         self._tell = tell
         self._told = ""
-        self.changed = asyncio.Event()  # set by whoever knows that something was stored
-        self.outdated = asyncio.Event()  # nothing can be read or stored until it is opened again
+        self.changed: asyncio.Event = asyncio.Event()  # set by whoever knows that something was stored
+        self.outdated: asyncio.Event = asyncio.Event()  # nothing can be read or stored until it is opened again
 
     async def run(self, stopping: asyncio.Event, look: Look, spread: Callable[[], None]) -> None:
         """Notice every change, whoever made it, until the node stops.

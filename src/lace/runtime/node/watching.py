@@ -1,7 +1,8 @@
 """What a running node tells somebody who watches it: its links, what moved on each, and what was said.
 
 Rule: it listens to the node's hooks and changes nothing. It answers on a unix socket that only the node's own user may
-open, one question a connection, and everything it keeps is bounded.
+open, one question a connection, and everything it keeps is bounded. The orders that a node takes there are handed in;
+each is something that the node's user may also do by a signal.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 from lace.errors import TransportError
 from lace.interlace import events as ev
 from lace.runtime.link.session import Outcome
-from lace.runtime.node.links import Heard, Hooks, LinkInfo
+from lace.runtime.node.links import Heard, Hooks, LinkInfo, MakeTap
 from lace.runtime.trace.trace import Passed, Told, TraceReader, Way
 from lace.values import dataclass
 
@@ -78,11 +79,16 @@ class _Link:
         }  # fmt: skip
 
 
-class Watch:
-    """Collects what a node's hooks tell."""
+Orders = dict[str, Callable[[], Json]]
+"""What a node does when it is told a word on its socket."""
 
-    def __init__(self, limits: WatchLimits | None = None) -> None:
+
+class Watch:
+    """Collects what a node's hooks tell; conversations are decoded only if some of their items are kept."""
+
+    def __init__(self, limits: WatchLimits | None = None, orders: Orders | None = None) -> None:
         self._limits = limits or WatchLimits()
+        self._orders = orders if orders is not None else {}
         self._links: dict[int, _Link] = {}
         self._troubles: deque[Json] = deque(maxlen=self._limits.troubles)
         self._started = time.monotonic()
@@ -95,19 +101,24 @@ class Watch:
             on_end=_both(self._ended, hooks.on_end),
             on_trouble=_both(self._trouble, hooks.on_trouble),
             on_limited=_both(self._limited, hooks.on_limited),
-            make_tap=lambda info: _Taps(self._ear(info), hooks.make_tap(info) if hooks.make_tap else None),
+            make_tap=self._make_tap(hooks) if self._limits.items else hooks.make_tap,
         )
 
+    def _make_tap(self, hooks: Hooks) -> MakeTap:
+        return lambda info: _Taps(self._ear(info), hooks.make_tap(info) if hooks.make_tap else None)
+
     def answer(self, question: str) -> Json:
-        """`links` for all of them, `link N` for one with its conversation."""
+        """`links` for all of them, `link N` for one with its conversation, or an order."""
         kind, _, number = question.strip().partition(" ")
+        if order := self._orders.get(question.strip()):
+            return order()
         if kind == "link" and number.isdecimal():
             found = self._links.get(int(number))
             return (
                 {"link": {**found.row(), "items": list(found.items)}} if found else {"error": "there is no such link"}
             )
         if kind != "links":
-            return {"error": "ask for `links` or `link N`"}
+            return {"error": " or ".join(["ask for `links`", "`link N`", *(f"`{word}`" for word in self._orders)])}
         return {
             "seconds": round(time.monotonic() - self._started, 1),
             "links": [link.row() for link in self._links.values()],
@@ -219,13 +230,15 @@ def _both(first: Callable[..., None], second: Callable[..., Heard] | None) -> Ca
 
 
 @asynccontextmanager
-async def watched(path: Path | None, hooks: Hooks) -> AsyncIterator[Hooks]:
+async def watched(
+    path: Path | None, hooks: Hooks, *, limits: WatchLimits | None = None, orders: Orders | None = None
+) -> AsyncIterator[Hooks]:
     """Hooks for a node whose watchers are answered on a unix socket that nobody else may open; without a path, the
     same hooks and no socket."""
     if path is None:
         yield hooks
         return
-    watch = Watch()
+    watch = Watch(limits, orders)
     server = await _serve(watch, path)
     try:
         yield watch.join(hooks)

@@ -6,7 +6,7 @@ is paid by the link that asked for it, and it is broken off only if no other lin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from time import thread_time
 
@@ -22,7 +22,7 @@ class ForAll(Call):
 
     def __init__(self, asking: dict[int, Call], caller: Call) -> None:
         super().__init__(caller.max_rows, caller.payer, may_wait=caller.may_wait)
-        self.account = caller.account
+        self.account: Hashable = caller.account
         self._asking = asking
 
     @property

@@ -179,7 +179,7 @@ class SharedSet(_Generations):
         self._heard = -1  # of the store's news, when the newest set was worked out
         self._settled: tuple[StoreCursor, Generation] | None = None  # a moment, and the set that was worked out for it
         self._runtime: RuntimeFacts | None = None  # of the last evaluation; what the rules read of it never changes
-        self.is_ready = False  # whether it was prepared to be followed
+        self.is_ready: bool = False  # whether it was prepared to be followed
         self._answers: dict[_Asked, list[str]] = {}  # that links with like claims share
         self._long: WeakKeyDictionary[PeerClaims, _LongAnswer] = WeakKeyDictionary()  # one for each link
 

@@ -135,14 +135,14 @@ class GuestHouse:
     ) -> None:
         self.path = path
         self._has_rooms = facts_come_along or path is not None
-        self.limits = limits or GuestLimits()
+        self.limits: GuestLimits = limits or GuestLimits()
         # One core is the event loop's: it waits for each of those that compute in turn, at every system call.
-        self.places = max(1, min(threads, (os.cpu_count() or 1) - 1))
+        self.places: int = max(1, min(threads, (os.cpu_count() or 1) - 1))
         self._ours = FairDoor(self.places)
         self._guests = FairDoor(1)  # guests who try their luck here do so one at a time
         self._lock = threading.Condition()
-        self._rooms: list[Room] = []
-        self._leaving = 0  # processes that were killed and still hold their memory
+        self.rooms: list[Room] = []
+        self.leaving: int = 0  # processes that were killed and still hold their memory
         self._waiting: FairQueue[object] = FairQueue(self.limits.max_remembered)  # for a room
         self._costly: OrderedDict[Name, float] = OrderedDict()  # until when they are not tried again
         self._warden: threading.Thread | None = None
@@ -210,7 +210,7 @@ class GuestHouse:
                 raise LimitExceeded(MAX_WAITING, self.limits.max_waiting, "evaluations of peers' rules that wait")
             self._waiting.put(guest, mine)
             try:
-                while not (self._waiting.first() is mine and (room := self._free_room(had, places)) is not None):
+                while not (self._waiting.first() is mine and (room := self.free_room(had, places)) is not None):
                     if call.is_cancelled or self._is_closed:
                         raise EvaluationStopped("nobody waits for this evaluation any more")
                     self._lock.wait(_LOOK_S)
@@ -223,15 +223,15 @@ class GuestHouse:
             self._watch()
             return room
 
-    def _free_room(self, had: Room | None, places: int) -> Room | None:
-        if had is not None and had in self._rooms and not had.is_busy:
+    def free_room(self, had: Room | None, places: int) -> Room | None:
+        if had is not None and had in self.rooms and not had.is_busy:
             return had
-        if len(self._rooms) + self._leaving < places:
+        if len(self.rooms) + self.leaving < places:
             return self._new_room()
-        idle = [room for room in self._rooms if not room.is_busy]
+        idle = [room for room in self.rooms if not room.is_busy]
         if not idle:
             return None
-        if not self._leaving:
+        if not self.leaving:
             self._drop(min(idle, key=lambda room: room.used_at))  # its link begins anew when it comes again
         return None  # until that process is gone
 
@@ -239,7 +239,7 @@ class GuestHouse:
         room = Room(Worker())
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, room.worker.pid, self.limits.yields_by)
-        self._rooms.append(room)
+        self.rooms.append(room)
         # Whatever ends the process, it is reaped at once, though nobody asks it for anything at the moment. By a thread
         # of its own: the thread that drops a room may be the event loop's.
         threading.Thread(target=self._reap, args=(room,), name="lace-reaper", daemon=True).start()
@@ -256,23 +256,23 @@ class GuestHouse:
     def leave(self, room: Room) -> None:
         """A link is gone."""
         with self._lock:
-            if room in self._rooms and not room.is_busy:
+            if room in self.rooms and not room.is_busy:
                 self._drop(room)
                 self._lock.notify_all()
 
     def _drop(self, room: Room) -> None:
-        if room in self._rooms:
-            self._rooms.remove(room)
-            self._leaving += 1
+        if room in self.rooms:
+            self.rooms.remove(room)
+            self.leaving += 1
         room.is_fresh = True
         room.worker.kill()
 
     def _reap(self, room: Room) -> None:
         room.worker.wait()
         with self._lock:
-            if room in self._rooms:
-                self._rooms.remove(room)
-                self._leaving += 1
+            if room in self.rooms:
+                self.rooms.remove(room)
+                self.leaving += 1
             room.is_fresh = True
             room.worker.reap()
             while room.is_busy:  # its pipes are somebody's who has yet to notice
@@ -281,7 +281,7 @@ class GuestHouse:
             room.worker.close()
         finally:
             with self._lock:
-                self._leaving -= 1
+                self.leaving -= 1
                 self._lock.notify_all()
 
     # --- the warden --------------------------------------------------------------------------------------------
@@ -295,10 +295,10 @@ class GuestHouse:
         while True:
             time.sleep(_LOOK_S)
             with self._lock:
-                if not any(room.is_busy for room in self._rooms):
+                if not any(room.is_busy for room in self.rooms):
                     self._warden = None
                     return
-                for room in self._rooms:
+                for room in self.rooms:
                     why = self._reason_to_end(room)
                     if why and not room.ended_because:
                         room.ended_because = why
@@ -317,7 +317,7 @@ class GuestHouse:
         """End every process."""
         with self._lock:
             self._is_closed = True
-            for room in list(self._rooms):
+            for room in list(self.rooms):
                 room.ended_because = "the node ended"
                 room.worker.kill()
                 if not room.is_busy:

@@ -114,9 +114,9 @@ class Archive:
         self.uri = uri
         self._told = progress
         self._thread = threading.local()  # the step that each thread is at: changes are worked out side by side
-        self.thresholds = thresholds or ArchiveThresholds()
-        self.judging = judging or JudgingLimits()
-        self.wants_spark = wants_spark or (session is not None and not callable(session))
+        self.thresholds: ArchiveThresholds = thresholds or ArchiveThresholds()
+        self.judging: JudgingLimits = judging or JudgingLimits()
+        self.wants_spark: bool = wants_spark or (session is not None and not callable(session))
 
     def progress(self, step: str, what: str) -> None:
         """Say what is done."""

@@ -79,7 +79,7 @@ class LocalFiles:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.uri = str(root)
+        self.uri: str = str(root)
 
     @property
     def folder(self) -> Path | None:
@@ -154,7 +154,7 @@ class HadoopFiles:
     """
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
-        self.uri = uri.rstrip("/")
+        self.uri: str = uri.rstrip("/")
         self._jvm: Any = spark._jvm
         self._gateway: Any = spark.sparkContext._gateway
         self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()

@@ -6,6 +6,7 @@ Rule: which files belong to a version is asked when a query is planned; a frame 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as parquet_files
@@ -41,8 +42,10 @@ class ArchiveReader(DataSourceReader):
         table_schema(options)
         if not options.get("path"):
             raise InvalidInput("format lace needs the path of an archive", rule="lace-path")
-        self.path, self.table, self.as_of = options["path"], options["table"], options.get("asOf")
-        self.schema = arrow_schema(schema)
+        self.path: str = options["path"]
+        self.table: str = options["table"]
+        self.as_of: str | None = options.get("asOf")
+        self.schema: Any = arrow_schema(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         files = open_files(self.path)

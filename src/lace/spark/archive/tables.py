@@ -53,8 +53,8 @@ _DATA = "data"
 _MONTH = "month"
 FILE_ROWS = 1_000_000
 
-TS = StructField("ts", TimestampType())
-BATCH = StructField("batch", StringType())
+TS: StructField = StructField("ts", TimestampType())
+BATCH: StructField = StructField("batch", StringType())
 _ARCHIVE_COMMENTS = COMMENTS | {
     "ts": "the record's time as a timestamp, UTC, to the microsecond",
     "headers": "the other headers: name to values, in their order",
@@ -69,8 +69,8 @@ _ARCHIVE_COMMENTS = COMMENTS | {
     "reason": "how it breaks it",
 }
 _PLACE = [StructField("content", StringType()), StructField("bundle", StringType()), StructField("offset", LongType())]
-_HEADERS = StructField("headers", MapType(StringType(), ArrayType(StringType(), False), False))
-_LINKS = StructField("links", ArrayType(LINK, False))
+_HEADERS: StructField = StructField("headers", MapType(StringType(), ArrayType(StringType(), False), False))
+_LINKS: StructField = StructField("links", ArrayType(LINK, False))
 
 
 def _commented(fields: Iterable[StructField]) -> StructType:

@@ -18,6 +18,7 @@ from lace.datalog.planning.plan import (
     CountTest,
     Filter,
     Join,
+    Meet,
     Node,
     Project,
     Rank,
@@ -95,7 +96,7 @@ class PlanRunner:
                 return self._counted(node, frame)
             case Filter(test=test):
                 return frame.where(_passes(test))
-            case Unit() | Scan() | Project():
+            case Unit() | Scan() | Meet() | Project():
                 raise AssertionError("a plan begins with its first relation and ends with the head")
             case _:
                 assert_never(node)

@@ -72,7 +72,7 @@ class Growing:
     """
 
     def __init__(self, spark: SparkSession, arity: int, few: int) -> None:
-        self.columns = relation_columns(arity)
+        self.columns: list[str] = relation_columns(arity)
         self.few = few
         self._arity = arity
         self._spark = spark

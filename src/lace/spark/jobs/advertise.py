@@ -24,7 +24,7 @@ from lace.notation import b64a
 from lace.spark.jobs.reconcile import partition_prefix
 from lace.spark.source.schemas import SINGLETON_COLUMNS, WIDE, require_columns
 
-ADVERTISEMENTS = StructType(
+ADVERTISEMENTS: StructType = StructType(
     [
         StructField("prefix", StringType()),
         StructField("hash", StringType()),
@@ -32,7 +32,7 @@ ADVERTISEMENTS = StructType(
         StructField("text", StringType()),
     ]
 )
-PARTITIONS = StructType(
+PARTITIONS: StructType = StructType(
     [
         StructField("prefix", StringType()),
         StructField("records", LongType()),

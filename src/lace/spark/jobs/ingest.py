@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 
 from lace.spark.source.schemas import CONTENT, ORIGIN, RAW, require_columns
 
-PLACES = (CONTENT.name, *(field.name for field in ORIGIN))
+PLACES: tuple[str, ...] = (CONTENT.name, *(field.name for field in ORIGIN))
 
 
 def repeats(places: DataFrame, known: DataFrame | None = None, *, few: bool = False) -> DataFrame:

@@ -9,6 +9,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.limits import HORIZON_S
+from lace.records.link import LINK_SUFFIX
+from lace.records.retraction import ALL, RETRACT, VERSION
 from lace.records.tip import LOOKED_AT, TipPolicy
 from lace.runtime.clock import SystemClock
 from lace.spark.source.schemas import WIDE, require_columns
@@ -27,9 +29,12 @@ def tips(records: DataFrame, policy: TipPolicy | None = None) -> DataFrame:
     coordinate = Window.partitionBy(*_PLACE)
     rank = F.row_number().over(coordinate.orderBy(F.desc("tai"), F.desc("hash")))
     versions = records.where("name is not null").select(
-        *_PLACE, "hash", "tai", "signed_by", F.count("*").over(coordinate).alias("records")
+        *_PLACE, "hash", "tai", "signed_by", _every(), _singles(), F.count("*").over(coordinate).alias("records")
     )
-    looked_at = versions.where(_admits(policy)).withColumn("rank", rank).where(F.col("rank") <= LOOKED_AT)
+    admitted = versions.where(_admits(policy)).withColumn("rank", rank)
+    stands = _standing(admitted)
+    is_tip = F.col("rank") == F.min("rank").over(coordinate)
+    looked_at = stands.withColumn("is_tip", is_tip).where((F.col("rank") <= LOOKED_AT) | F.col("is_tip"))
     version = F.struct("tai", "hash", "signed_by")  # in the order that decides: time, then hash
     by_writer = looked_at.groupBy(*_PLACE, "records", "signed_by").agg(F.max(version).alias("newest"))
     newest = F.sort_array(F.collect_list("newest"), asc=False)
@@ -42,3 +47,55 @@ def tips(records: DataFrame, policy: TipPolicy | None = None) -> DataFrame:
 def _admits(policy: TipPolicy) -> Column:
     """`TipPolicy.admits` as a column."""
     return F.lit(True) if policy.until is None else F.col("tai") <= F.lit(policy.until)
+
+
+# `lace.records.retraction` in columns
+
+
+def _every() -> Column:
+    """Whether a version withdraws all earlier ones."""
+    said = F.exists("headers", lambda one: (one["name"] == RETRACT) & (one["value"] == ALL))
+    return ((F.col("data_length") == 0) & F.coalesce(said, F.lit(False))).alias("every")
+
+
+def _singles() -> Column:
+    """The single versions that a version withdraws."""
+    named = F.filter("links", lambda one: (one["name"] == RETRACT + LINK_SUFFIX) & (one["data"] == VERSION))
+    targets = F.filter(F.transform(named, lambda one: one["target"]), lambda one: one.rlike("^[PS]"))
+    none = F.array().cast("array<string>")
+    return F.when(F.col("data_length") == 0, F.coalesce(targets, none)).otherwise(none).alias("singles")
+
+
+def _standing(admitted: DataFrame) -> DataFrame:
+    """`lace.records.tip.standing` in columns: the versions that neither withdraw nor are withdrawn."""
+    withdraws = F.col("every") | (F.size("singles") > 0)
+    retraction = F.struct("tai", "hash", "every", "singles")
+    counting = (
+        admitted.where(withdraws)
+        .groupBy(*_PLACE)
+        .agg(F.explode(_that_count(F.sort_array(F.collect_list(retraction), asc=False))).alias("one"))
+    )
+    at = F.max(F.struct("one.tai", "one.hash"))
+    before = counting.where("one.every").groupBy(*_PLACE).agg(at.alias("before"))
+    single = counting.select(*_PLACE, "one", F.explode("one.singles").alias("hash"))
+    withdrawn = single.groupBy(*_PLACE, "hash").agg(at.alias("withdrawn"))
+    joined = admitted.where(~withdraws).join(before, [*_PLACE], "left").join(withdrawn, [*_PLACE, "hash"], "left")
+    is_older = [F.coalesce(F.struct("tai", "hash") < F.col(by), F.lit(False)) for by in ("before", "withdrawn")]
+    return joined.where(~is_older[0] & ~is_older[1])
+
+
+def _that_count(retractions: Column) -> Column:
+    """Of the retractions of a coordinate, newest first, those that no newer one that counts withdraws."""
+    nothing = F.lit(False).alias("over"), F.array().cast("array<string>").alias("undone")
+    start = F.struct(*nothing, F.filter(retractions, lambda one: F.lit(False)).alias("found"))
+
+    def meet(so_far: Column, one: Column) -> Column:
+        counts = ~so_far["over"] & ~F.array_contains(so_far["undone"], one["hash"])
+        taken = F.struct(
+            one["every"].alias("over"),
+            F.concat(so_far["undone"], one["singles"]).alias("undone"),
+            F.concat(so_far["found"], F.array(one)).alias("found"),
+        )
+        return F.when(counts, taken).otherwise(so_far)
+
+    return F.aggregate(retractions, start, meet, lambda so_far: so_far["found"])

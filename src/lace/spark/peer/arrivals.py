@@ -48,7 +48,7 @@ class Landing:
         self._max_bytes = max_bytes  # of files that are taken in at once: they pass through the driver
         self._busy = threading.Lock()
         self._waiting: int | None = None  # bytes; None: not looked yet
-        self.landed = 0  # batches of this process
+        self.landed: int = 0  # batches of this process
 
     def put(self, records: Sequence[bytes]) -> None:
         """Keep records, durable on return."""
@@ -139,7 +139,7 @@ class Arrivals:
 
     def __init__(self, archive: Archive, max_landing_bytes: int) -> None:
         self.archive = archive
-        self.landing = Landing(archive, max_landing_bytes)
+        self.landing: Landing = Landing(archive, max_landing_bytes)
         self._landed_records = 0
         self._storing = threading.RLock()
 

@@ -81,18 +81,18 @@ class ArchivePeer(Arrivals):
         guest_limits: GuestLimits | None = None,
         told: Callable[[Read], None] = lambda _: None,
     ) -> None:
-        self.bounds = bounds or PeerBounds()
+        self.bounds: PeerBounds = bounds or PeerBounds()
         most = min(archive.thresholds.in_process_bytes, self.bounds.max_in_process_bytes)
         archive.thresholds = replace(archive.thresholds, in_process_bytes=most)
         super().__init__(archive, self.bounds.max_landing_bytes)
-        self.news = StoreNews()  # nothing tells it: a node that serves an archive looks at its cursor
-        self.jobs = Jobs(lambda: archive.spark, max_seconds=self.bounds.max_job_seconds, told=told)
-        self.house = GuestHouse(None, guest_limits, facts_come_along=True)
-        self.cluster = FairDoor(self.bounds.guests_at_once, time.monotonic)  # to it: for peers' own rules
+        self.news: StoreNews = StoreNews()  # nothing tells it: a node that serves an archive looks at its cursor
+        self.jobs: Jobs = Jobs(lambda: archive.spark, max_seconds=self.bounds.max_job_seconds, told=told)
+        self.house: GuestHouse = GuestHouse(None, guest_limits, facts_come_along=True)
+        self.cluster: FairDoor = FairDoor(self.bounds.guests_at_once, time.monotonic)  # to it: for peers' own rules
         self._seen: tuple[int, State] | None = None
         self._looking = threading.Lock()
         self._selections: Selections | None = None
-        self.ending = Call()  # given up when the archive is served no more: what is done for links to come
+        self.ending: Call = Call()  # given up when the archive is served no more: what is done for links to come
         self._aside = ThreadPoolExecutor(1, "lace-archive-aside")  # starts its thread with the first work
 
     @property

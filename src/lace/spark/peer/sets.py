@@ -68,8 +68,8 @@ class ArchiveSet:
         before: ArchiveSet | None = None,
     ) -> None:
         self.number = number
-        self.rows = rows
-        self.state = state
+        self.rows: Rows = rows
+        self.state: State = state
         self.schema = schema
         self.max_line_bytes = max_line_bytes
         self._peer = peer

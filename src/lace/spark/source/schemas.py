@@ -24,14 +24,14 @@ from pyspark.sql.types import (
 from lace.errors import InvalidInput
 from lace.facts import predicates
 
-HEADER = StructType(
+HEADER: StructType = StructType(
     [
         StructField("name", StringType(), False),
         StructField("index", IntegerType(), False),
         StructField("value", StringType(), False),
     ]
 )
-LINK = StructType(
+LINK: StructType = StructType(
     [
         StructField("name", StringType(), False),
         StructField("index", IntegerType(), False),
@@ -41,7 +41,7 @@ LINK = StructType(
 )
 
 # One row per record: singleton fields as columns, repeated headers and links as arrays ("wide beats narrow").
-WIDE = StructType(
+WIDE: StructType = StructType(
     [
         StructField("hash", StringType()),
         StructField("type", StringType()),
@@ -58,16 +58,19 @@ WIDE = StructType(
         StructField("links", ArrayType(LINK, False)),
     ]
 )
-DATA = StructField("data", BinaryType())  # the Blob's bytes, only where asked for
-STORED = StructField("stored", BinaryType())  # the whole stored record
-ORIGIN = (StructField("bundle", StringType()), StructField("offset", LongType()))  # where a record was read
-CORRUPT = StructField("_corrupt_record", StringType())  # why a record is none, null for good ones
-CONTENT = StructField("content", StringType())  # the digest of the whole stored bytes, right or wrong
-REFUSAL = (StructField("rule", StringType()), StructField("reason", StringType()))
-RAW = StructType([StructField("hash", StringType()), CONTENT, *ORIGIN, STORED, *REFUSAL])
-JUDGED = StructType([*WIDE.fields, CONTENT, *ORIGIN, STORED, *REFUSAL])
-RECORDS = StructType([*WIDE.fields, CONTENT, *ORIGIN])
-QUARANTINE = StructType([StructField("hash", StringType()), *ORIGIN, *REFUSAL, STORED])
+DATA: StructField = StructField("data", BinaryType())  # the Blob's bytes, only where asked for
+STORED: StructField = StructField("stored", BinaryType())  # the whole stored record
+ORIGIN: tuple[StructField, ...] = (
+    StructField("bundle", StringType()),
+    StructField("offset", LongType()),
+)  # where a record was read
+CORRUPT: StructField = StructField("_corrupt_record", StringType())  # why a record is none, null for good ones
+CONTENT: StructField = StructField("content", StringType())  # the digest of the whole stored bytes, right or wrong
+REFUSAL: tuple[StructField, ...] = (StructField("rule", StringType()), StructField("reason", StringType()))
+RAW: StructType = StructType([StructField("hash", StringType()), CONTENT, *ORIGIN, STORED, *REFUSAL])
+JUDGED: StructType = StructType([*WIDE.fields, CONTENT, *ORIGIN, STORED, *REFUSAL])
+RECORDS: StructType = StructType([*WIDE.fields, CONTENT, *ORIGIN])
+QUARANTINE: StructType = StructType([StructField("hash", StringType()), *ORIGIN, *REFUSAL, STORED])
 
 # What each column of a table of records is, for `DESCRIBE` and catalogs.
 COMMENTS = {

@@ -41,7 +41,7 @@ class LaceWriter(DataSourceArrowWriter):
             )
         if "stored" not in schema.names:
             raise WrongSchema("a frame written as lace has a column stored", rule="schema", found=str(schema.names))
-        self.directory = str(local_path(path).absolute())  # tasks run in other folders
+        self.directory: str = str(local_path(path).absolute())  # tasks run in other folders
         self.overwrite = overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:

@@ -60,10 +60,10 @@ class SQLiteStore(Closing):
         thresholds: StoreThresholds | None = None,
         is_scratch: bool = False,
     ) -> None:
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self._limits = limits or StoreLimits()
         self._thresholds = thresholds = thresholds or StoreThresholds()
-        self.file = StoreFile(  # the connection and its transactions; upkeep of the file works on them too
+        self.file: StoreFile = StoreFile(  # the connection and its transactions; upkeep of the file works on them too
             self.path, create=create, read_only=read_only, limits=self._limits, is_scratch=is_scratch
         )
         connection = self.file.connection
@@ -76,7 +76,7 @@ class SQLiteStore(Closing):
         self._has_untold = False
         self._shown: ref[SegmentView] | None = None  # the newest snapshot, while somebody holds it
         self.file.forget = self._forget
-        self.news = StoreNews()
+        self.news: StoreNews = StoreNews()
 
     def _forget(self) -> None:
         self._shown = None

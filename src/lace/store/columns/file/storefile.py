@@ -43,9 +43,11 @@ class StoreFile:
         self._place = os.path.abspath(path)
         log = openers.log_beside(path)
         openers.require_log(path, log)
-        self.reserve = Reserve(path, limits)
+        self.reserve: Reserve = Reserve(path, limits)
         self._identity = _identity(self._place)
-        self.connection = self.with_reserve(lambda: connect(path, create=create, read_only=read_only, limits=limits))
+        self.connection: sqlite3.Connection = self.with_reserve(
+            lambda: connect(path, create=create, read_only=read_only, limits=limits)
+        )
         self.forget: Callable[[], None] = lambda: None  # drops what is cached of the file
         now = _identity(self._place)
         if self._identity is None and create:  # it was made just now

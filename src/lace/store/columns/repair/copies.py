@@ -81,11 +81,11 @@ def compact(
         size = store.stat().file_bytes
         store.file.reserve.release()  # kept again when the store is closed
         with SQLiteStore(part, create=True, read_only=False, limits=SCRATCH, is_scratch=True) as fresh:
-            _Compaction(store, fresh, progress, (thresholds or StoreThresholds()).caught_up_records).run()
+            Compaction(store, fresh, progress, (thresholds or StoreThresholds()).caught_up_records).run()
     return size, path.stat().st_size
 
 
-class _Compaction:
+class Compaction:
     """A store, and a fresh one that follows it until it takes its place."""
 
     def __init__(

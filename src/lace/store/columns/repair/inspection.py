@@ -14,13 +14,14 @@ from lace.errors import InvalidRecord, StoreDamaged
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import RECORD_PREDICATES
 from lace.records.frame import claimed_hash
+from lace.records.retraction import as_text, withdraws
 from lace.records.validate import ValidRecord, reread
 from lace.store.base import StoreCursor
 from lace.store.columns.dictionary.symbols import BLOCK, SymbolTable
 from lace.store.columns.segments.segment import Segment, subjects_of
 from lace.store.columns.segments.table import SegmentRow, SegmentTable
 from lace.store.columns.segments.view import SegmentView
-from lace.store.columns.tables.checksum import checksum
+from lace.store.columns.tables.checksum import Part, checksum
 from lace.store.columns.tables.schema import SUMMED
 from lace.store.columns.tables.state import StoreState
 
@@ -85,7 +86,9 @@ class Inspection:
         for table, (key, others) in SUMMED.items():
             columns = (*(key if table != "segments" else ()), *others)
             rows = self._connection.execute(f"SELECT {', '.join((*key, 'sum', *columns))} FROM {table}")
-            wrong = [row[: len(key)] for row in rows if checksum(*row[len(key) + 1 :]) != row[len(key)]]
+            wrong = [
+                row[: len(key)] for row in rows if checksum(*_summed(row[len(key) + 1 :], columns)) != row[len(key)]
+            ]
             for name in wrong:
                 yield f"{table} {', '.join(map(str, name))}: the checksum does not fit"
 
@@ -127,10 +130,13 @@ class Inspection:
     def _is_indexed(self, record: int, code: int, valid: ValidRecord) -> bool:
         parts = valid.parts
         group, app, signer = self._symbols.codes([parts.group, parts.app, parts.signed_by])
-        query = """SELECT c.code, c.signer, c.data_length FROM coordinates c JOIN spaces s ON s.id = c.space
+        query = """SELECT c.code, c.signer, c.data_length, c.withdraws
+            FROM coordinates c JOIN spaces s ON s.id = c.space
             WHERE s.group_code = ? AND s.app_code = ? AND c.name = ? AND c.tai = ? AND c.record = ?"""
         found = self._connection.execute(query, (group, app, parts.name, parts.tai, record)).fetchall()
-        return found == [(code, signer if parts.signed_by else None, valid.data_length)]
+        return found == [
+            (code, signer if parts.signed_by else None, valid.data_length, as_text(withdraws(valid)) or None)
+        ]
 
     def _gaps(self) -> Iterator[str]:
         reached = 0
@@ -143,6 +149,10 @@ class Inspection:
             reached = row.last
         if self._connection.execute("SELECT count(*) FROM records WHERE id > ?", (reached,)).fetchone()[0]:
             yield f"records after {reached} are in no segment"
+
+
+def _summed(row: tuple[Part, ...], columns: tuple[str, ...]) -> tuple[Part, ...]:
+    return row[:-1] if columns[-1] == "withdraws" and row[-1] is None else row
 
 
 def _guarded(part: Callable[[], Iterable[str]]) -> Iterator[str]:

@@ -23,11 +23,12 @@ from lace.facts.derive import (
 )
 from lace.records.model import Header, ValidRecord
 from lace.records.partcolumns import PartColumns, columns_of
+from lace.records.retraction import as_text, withdrawn_by
 from lace.store.columns.segments.packing import pack, unpack
 from lace.store.columns.segments.segment import (
     KIND_OF,
     MAX_FIELD_GROUPS,
-    NO_SIGNER,
+    NO_TEXT,
     SEPARATOR,
     FactGroup,
     Kind,
@@ -54,8 +55,9 @@ class Coordinates:
     apps: Codes
     names: Codes
     tais: Codes
-    signers: Codes  # NO_SIGNER for a Plex
+    signers: Codes  # NO_TEXT for a Plex
     data_lengths: Codes
+    withdraws: Codes  # the text of what a retraction withdraws; NO_TEXT for all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +153,12 @@ def encode_columns(parts: PartColumns, bodies: Sequence[bytes]) -> EncodedBatch:
     interner = _Interner()
     subjects = interner.column(parts.hash)
     groups = tuple(_groups(table, subjects, interner))
+    coordinates = _coordinates(table, groups, interner)
     return EncodedBatch(
         bodies=tuple(bodies),
         texts=list(interner.codes),
         segment=few_names(Segment(numbered(0, len(subjects)), subjects, groups)),
-        coordinates=_coordinates(table, groups, interner),
+        coordinates=coordinates,
     )
 
 
@@ -260,7 +263,7 @@ def _row_subjects(ordinals: Sequence[int], subjects: Codes) -> Codes | None:
 
 
 def _coordinates(table: _Table, groups: Iterable[FactGroup], interner: _Interner) -> Coordinates:
-    """All of these texts are values of fields, so they have codes and columns by now."""
+    """Nearly all of these texts are values of fields, so they have codes and columns by now."""
     codes = interner.codes
     singles = {group.name: group.columns[0] for group in groups if group.kind is Kind.SINGLE}
     group, app, name, tai = (
@@ -274,6 +277,20 @@ def _coordinates(table: _Table, groups: Iterable[FactGroup], interner: _Interner
         apps=app,
         names=name,
         tais=tai,
-        signers=as_codes([codes[signer] if signer else NO_SIGNER for signer in table.values("signed_by", "PS")]),
+        signers=as_codes([codes[signer] if signer else NO_TEXT for signer in table.values("signed_by", "PS")]),
         data_lengths=as_codes([table.data_lengths[ordinal] for ordinal in plexes]),
+        withdraws=_withdraws(table, plexes, interner),
     )
+
+
+def _withdraws(table: _Table, plexes: Sequence[int], interner: _Interner) -> Codes:
+    headers = table.parts.headers
+    said = {
+        at: withdrawn_by(headers[ordinal], 0)
+        for at, ordinal in enumerate(plexes)
+        if headers[ordinal] and not table.data_lengths[ordinal]
+    }
+    if not any(said.values()):
+        return constant(NO_TEXT, len(plexes))
+    texts = {at: as_text(withdraws) for at, withdraws in said.items() if withdraws}
+    return as_codes([interner.code(texts[at]) if at in texts else NO_TEXT for at in range(len(plexes))])

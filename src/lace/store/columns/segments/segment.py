@@ -22,7 +22,7 @@ ZERO = 0
 """The code of the text '0', the Index of every singleton field, in every dictionary."""
 
 SEPARATOR = "\n"  # between texts where they are kept; 010 forbids it in header lines, so no value holds it
-NO_SIGNER = 0xFFFF_FFFF  # where the code of a signer would stand
+NO_TEXT = 0xFFFF_FFFF  # where the code of a text would stand, such as a signer's
 MAX_FIELD_GROUPS = 64  # a name beyond these shares one group with the other rare ones
 
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from lace.notation.identifiers import RecordHash
+from lace.records.retraction import of_text
 from lace.records.tip import newest_first, tip_order
 from lace.store.base import Entry, StoreRecordId
 from lace.store.columns.dictionary.symbols import SymbolTable
-from lace.store.columns.segments.segment import NO_SIGNER, as_codes
+from lace.store.columns.segments.segment import NO_TEXT, as_codes
 from lace.store.columns.tables.checksum import checksum, damaged, plain_sum, require_sum
 
 if TYPE_CHECKING:
@@ -53,15 +54,19 @@ class CoordinateIndex:
         spaces = {
             pair: self._space(table[pair[0]], table[pair[1]]) for pair in set(zip(rows.groups, rows.apps, strict=True))
         }
-        columns = (rows.ordinals, rows.groups, rows.apps, rows.names, rows.tais, rows.signers, rows.data_lengths)
+        columns = (
+            rows.ordinals, rows.groups, rows.apps, rows.names, rows.tais, rows.signers, rows.data_lengths,
+            rows.withdraws,
+        )  # fmt: skip
         prepared = [
             _summed(spaces[group, app], texts[name], texts[tai], ids[ordinal], table[subjects[ordinal]],
-                    None if signer == NO_SIGNER else table[signer], length)
-            for ordinal, group, app, name, tai, signer, length in zip(*columns, strict=True)
+                    None if signer == NO_TEXT else table[signer], length,
+                    None if withdraws == NO_TEXT else texts[withdraws])
+            for ordinal, group, app, name, tai, signer, length, withdraws in zip(*columns, strict=True)
             if ordinal in ids
         ]  # fmt: skip
         prepared.sort()  # in the tree's order; no two have the same record
-        self._connection.executemany("INSERT INTO coordinates VALUES (?,?,?,?,?,?,?,?)", prepared)
+        self._connection.executemany("INSERT INTO coordinates VALUES (?,?,?,?,?,?,?,?,?)", prepared)
 
     def remove(self, record: int, group: str, app: str, name: str, tai: str) -> None:
         """Take one record out of the index."""
@@ -148,29 +153,32 @@ class CoordinateIndex:
             after = page[-1].id
 
     def select(self, space: Space, where: str, values: tuple[str | int, ...]) -> list[Entry]:
-        columns = "name, tai, record, code, signer, data_length, sum"
+        columns = "name, tai, record, code, signer, data_length, sum, withdraws"
         query = f"SELECT {columns} FROM coordinates WHERE space = ? AND {where}"
         rows = self._connection.execute(query, (space.id, *values)).fetchall()
         for row in rows:
-            if plain_sum((space.id, *row[:-1])) != row[-1]:
+            summed = row[:6] if row[7] is None else (*row[:6], row[7])
+            if plain_sum((space.id, *summed)) != row[6]:
                 raise damaged("the index of coordinates")
         hashes = self._symbols.texts(as_codes(row[3] for row in rows))
         signers = self._symbols.texts(as_codes(row[4] or 0 for row in rows))
         return [
             Entry(space.group, space.app, name, tai, RecordHash(record_hash), StoreRecordId(record),
-                  None if signer_code is None else signer, length)
-            for (name, tai, record, _, signer_code, length, _), record_hash, signer in zip(
+                  None if signer_code is None else signer, length, of_text(withdraws))
+            for (name, tai, record, _, signer_code, length, _, withdraws), record_hash, signer in zip(
                 rows, hashes, signers, strict=True
             )
         ]  # fmt: skip
 
 
 def _summed(
-    space: int, name: str, tai: str, record: int, code: int, signer: int | None, length: int
-) -> tuple[int, str, str, int, int, int | None, int, int]:
+    space: int, name: str, tai: str, record: int, code: int, signer: int | None, length: int, withdraws: str | None
+) -> tuple[int, str, str, int, int, int | None, int, int, str | None]:
     """A row with its `plain_sum`, written out: a third of the time, and every record has one."""
     line = f"{space}\n{name}\n{tai}\n{record}\n{code}\n{signer}\n{length}\n"
-    return space, name, tai, record, code, signer, length, crc32(line.encode())
+    if withdraws is not None:  # rows that older programs wrote keep their sums
+        line += f"{withdraws}\n"
+    return space, name, tai, record, code, signer, length, crc32(line.encode()), withdraws
 
 
 def in_tip_order(entries: Iterable[Entry]) -> Iterator[Entry]:

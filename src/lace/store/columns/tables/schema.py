@@ -19,8 +19,11 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable
 
-from lace.errors import StoreDamaged, StoreError
-from lace.store.columns.dictionary.symbols import keyed_hash, new_secret
+from lace.errors import InvalidRecord, StoreDamaged, StoreError
+from lace.records.link import LINK_SUFFIX
+from lace.records.retraction import RETRACT, as_text, withdraws
+from lace.records.validate import reread
+from lace.store.columns.dictionary.symbols import SymbolTable, keyed_hash, new_secret
 from lace.store.columns.tables.checksum import checksum
 from lace.store.columns.tables.state import read_unchecked, save
 from lace.store.search import CREATE as CREATE_SEARCH
@@ -80,8 +83,14 @@ CREATE TABLE symbol_runs(run INTEGER PRIMARY KEY, keys INTEGER NOT NULL, sum INT
 CREATE TABLE symbol_pages(id INTEGER PRIMARY KEY, entries BLOB NOT NULL, sum INTEGER NOT NULL);
 """
 
-# What is summed: for each table its key and its other columns, in the order in which they are summed.
-SUMMED_FIRST = {
+# What a retraction withdraws, so that tips are chosen without reading bodies; null for every other record.
+_WITHDRAWS = """
+ALTER TABLE coordinates ADD COLUMN withdraws TEXT;
+"""
+
+# What is summed: for each table its key and its other columns, in the order in which they are summed. A null
+# `withdraws` is left out, so that sums of rows without one are what they were before it came.
+SUMMED_FIRST: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "symbol_blocks": (("block",), ("texts",)),
     "segments": (("id",), ("first_record", "last_record", "records", "columns")),
     "removals": (("seq",), ("columns",)),
@@ -89,7 +98,12 @@ SUMMED_FIRST = {
     "coordinates": (("space", "name", "tai", "record"), ("code", "signer", "data_length")),
     "settings": (("namespace", "key"), ("value",)),
 }
-SUMMED = {**SUMMED_FIRST, "symbol_runs": (("run",), ("keys",)), "symbol_pages": (("id",), ("entries",))}
+SUMMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **SUMMED_FIRST,
+    "coordinates": (SUMMED_FIRST["coordinates"][0], (*SUMMED_FIRST["coordinates"][1], "withdraws")),
+    "symbol_runs": (("run",), ("keys",)),
+    "symbol_pages": (("id",), ("entries",)),
+}
 
 
 def _start(connection: sqlite3.Connection) -> None:
@@ -114,9 +128,29 @@ def _sum_everything(connection: sqlite3.Connection) -> None:
     save(connection, state._replace(tombstones=len(sums), tombstone_sums=sum(sums)))
 
 
+def _find_retractions(connection: sqlite3.Connection) -> None:
+    """What the retractions withdraw that an older program stored without knowing what they mean."""
+    secret = connection.execute("SELECT index_key FROM state").fetchone()[0]
+    symbols = SymbolTable(connection, keyed_hash(secret))
+    if set(symbols.codes([RETRACT, RETRACT + LINK_SUFFIX])) == {-1}:  # no record has such a header
+        return
+    query = """SELECT c.space, c.name, c.tai, c.record, c.code, c.signer, c.data_length, r.body
+        FROM coordinates c JOIN records r ON r.id = c.record WHERE c.data_length = 0"""
+    update = "UPDATE coordinates SET withdraws = ?, sum = ? WHERE space = ? AND name = ? AND tai = ? AND record = ?"
+    found = []
+    for *row, body in connection.execute(query):
+        try:
+            said = as_text(withdraws(reread(body)))
+        except InvalidRecord:  # damaged, which `lace verify` reports
+            continue
+        if said:
+            found.append((said, checksum(*row, said), *row[:4]))
+    connection.executemany(update, found)
+
+
 _Step = Callable[[sqlite3.Connection], None]
 MIGRATIONS: tuple[tuple[str, _Step], ...] = (
-    (_FIRST, _start), (_SUMS, _sum_everything), (_RUNS, lambda connection: None),
+    (_FIRST, _start), (_SUMS, _sum_everything), (_RUNS, lambda connection: None), (_WITHDRAWS, _find_retractions),
 )  # fmt: skip
 
 

@@ -1,0 +1,79 @@
+"""Rules that go round in a circle: triangles, circles and cliques over graphs with very popular nodes.
+
+Rule: all engines answer the same question over the same edges in one run, each in a process of its own with the same
+time; one that does not end took at least that long.
+
+    python bench/joins.py [--quick]
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from report import Report
+from rulebench.circles import QUESTIONS, Figures
+
+BENCH = Path(__file__).resolve().parent
+TIMEOUT_SECONDS = 60
+ENGINES = ("lace", "lace-binary", "duckdb", "clingo", "nemo")
+MIB = 1 << 20
+
+
+def measure(engine: str, question: str, size: int) -> Figures:
+    """What one engine took, or nothing if it did not end."""
+    command = [sys.executable, "-m", "rulebench.circles", engine, question, str(size)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=BENCH, timeout=TIMEOUT_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return {}
+    if done.returncode:
+        if engine == "lace-binary" and "max_working_rows" in done.stderr:
+            return {}
+        raise SystemExit(f"{engine} failed on {question}:\n{done.stderr[-2000:]}")
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def compare(report: Report, name: str) -> None:
+    question = QUESTIONS[name]
+    size = question.quick if report.quick else question.size
+    found = {engine: measure(engine, name, size) for engine in ENGINES}
+    own = found["lace"]
+    for engine, figures in found.items():
+        if not figures:
+            report.row(name, size, engine, "", "", f"> {TIMEOUT_SECONDS}" if engine != "lace-binary" else "limit", "")
+            continue
+        if figures["count"] != own["count"]:
+            raise SystemExit(f"{engine} answers {figures['count']} to {name}, lace {own['count']}")
+        report.row(
+            name, size, engine, int(figures["count"]), figures["load"], figures["seconds"], figures["peak"] / MIB
+        )
+    if report.quick:
+        return
+    peers = ("duckdb", "clingo") if "hub" in name else ("duckdb", "clingo", "nemo")  # nemo's are milliseconds too
+    for peer in peers:
+        times = found[peer].get("seconds", TIMEOUT_SECONDS) / own["seconds"]
+        wanted = 20 if peer == "duckdb" and name == "triangle at a hub" else 1
+        report.at_least(f"{name}, {size:,} edges: against {peer}", wanted=wanted, got=times, unit="×")
+    if name == "triangle at a hub":
+        report.at_most(f"{name}, {size:,} edges: evaluation", wanted=50, got=own["seconds"] * 1e3, unit=" ms")
+    report.at_most(
+        f"{name}, {size:,} edges: one edge less or more, median", wanted=1, got=own["change"] * 1e3, unit=" ms"
+    )
+
+
+def main() -> None:
+    columns = ["question", "edges", "engine", "answers", "load s", "evaluation s", "peak MiB"]
+    report = Report.start("joins", "Rules that go round in a circle", columns=columns)
+    for name in QUESTIONS:
+        compare(report, name)
+    report.note("lace-binary: the same engine, joining two atoms at a time (`meeting_growth` without end).")
+    report.note("DuckDB counts answers over integers on one thread; clingo reads text, nemo CSV files.")
+    report.end(is_whole=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""`lace peers PATH`: who is connected to the nodes that run over a lace, by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lace.cli.options.arguments import lace_argument, opened_for_rules
+from lace.cli.options.names import Namer, full_option
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.output import json_option, print_json, print_table, say
+
+
+@click.command("peers")
+@lace_argument
+@full_option
+@json_option
+def command(path: Path, full: bool, as_json: bool) -> ExitCode:
+    """Show who is connected to the nodes that run over a lace.
+
+    Asks each `lace serve` over this lace, on the socket that it keeps beside the file. The exit code is 1 if none runs.
+    """
+    from lace.runtime.node.control import answering, ask_node
+
+    with opened_for_rules(path) as lace:
+        namer = Namer.of(lace.store, full=full)
+    nodes = {socket: ask_node(socket, "links") for socket in answering(path)}
+    if not nodes:
+        say(f"no node runs over {path}; `lace serve` starts one", err=True)
+        return ExitCode.BAD
+    links = [(socket, link) for socket, found in nodes.items() for link in found["links"] if link["open"]]
+    if as_json:
+        for socket, link in links:
+            print_json({"process": _process(socket), "name": namer.name_of(link["peer"]), **link})
+    elif links:
+        right = frozenset({"received", "sent", "seconds"})
+        rows = (_cells(namer, link) for _, link in links)
+        print_table(["peer", "address", "dialled by", "state", "received", "sent", "seconds"], rows, right=right)
+    else:
+        say("nobody is connected", err=True)
+    return ExitCode.OK
+
+
+def _process(socket: Path) -> int:
+    return int(socket.name.rpartition("-")[2])
+
+
+def _cells(namer: Namer, link: dict[str, Any]) -> list[str]:
+    who = namer.shown(link["peer"]) if link["peer"] else "(proves no identity)"
+    numbers = [f"{link['received']:,}", f"{link['sent']:,}", f"{link['seconds']:,.0f}"]
+    return [who, link["address"], "us" if link["dialled"] else "the peer", link["phase"], *numbers]

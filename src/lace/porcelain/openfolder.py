@@ -1,0 +1,79 @@
+"""A folder that is read and written through open folders only, so that no link leads out of it (082-LINK-03).
+
+Rule: nothing here follows a symbolic link below the folder; a path that leads through one is an OSError.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from lace.errors import InvalidInput
+from lace.notation.closing import Closing
+
+DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
+READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
+
+
+class OpenFolder(Closing):
+    """An open folder and the open folders on the way to the file that is written now.
+
+    Records come in the order of their names, so neighbours share most of the way. At most as many folders are
+    open as a path has parts.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if os.open not in os.supports_dir_fd:
+            raise InvalidInput("checking out needs a system that opens files below an open folder", rule="platform")
+        path.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._root = os.open(path, os.O_RDONLY | getattr(os, "ODIRECTORY", 0) | os.O_CLOEXEC)
+        self._way: list[tuple[bytes, int]] = []
+
+    def parent(self, parts: Sequence[bytes]) -> int:
+        """The descriptor of a folder below this one, made if need be; OSError if a link or a file is in the way."""
+        shared = 0
+        while shared < min(len(parts), len(self._way)) and self._way[shared][0] == parts[shared]:
+            shared += 1
+        self._leave(shared)
+        for part in parts[shared:]:
+            above = self._way[-1][1] if self._way else self._root
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=above)
+            self._way.append((part, os.open(part, DIRECTORY, dir_fd=above)))
+        return self._way[-1][1] if self._way else self._root
+
+    def _leave(self, keep: int) -> None:
+        while len(self._way) > keep:
+            os.close(self._way.pop()[1])
+
+    def close(self) -> None:
+        """Let go of every descriptor; a second time does nothing."""
+        self._leave(0)
+        if self._root >= 0:
+            os.close(self._root)
+            self._root = -1
+
+
+def with_executable(mode: int, *, executable: bool) -> int:
+    """The permissions of a file whose owner may execute it or not; who may read it may execute it too, or nobody may.
+
+    >>> oct(with_executable(0o640, executable=True)), oct(with_executable(0o755, executable=False))
+    ('0o750', '0o644')
+    """
+    mode = stat.S_IMODE(mode)
+    if bool(mode & stat.S_IXUSR) == executable:
+        return mode
+    return mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
+
+
+def in_the_way(error: OSError) -> str:
+    """What an error on the way to a file says."""
+    if isinstance(error, NotADirectoryError) or error.errno == errno.ELOOP:
+        return "a file or a symbolic link is in the way"
+    return error.strerror or str(error)
