@@ -70,6 +70,10 @@ def large(folder: Path, count: int) -> State:
     return State(files=(file,), batches=(batch,))
 
 
+def large_file(folder: Path, count: int) -> Path:
+    return folder / large(folder, count).files[0].path
+
+
 def test_the_bytes_of_a_lookup_follow_what_is_looked_for_and_not_what_is_there(tmp_path: Path) -> None:
     read = []
     for count in (250_000, 4_000_000):
@@ -84,6 +88,22 @@ def test_the_bytes_of_a_lookup_follow_what_is_looked_for_and_not_what_is_there(t
         read.append(found.bytes_read)
     assert read[1] < 1.2 * read[0]
     assert read[1] < 500 * 3 * 4200  # three blocks each
+
+
+@pytest.mark.long
+def test_a_long_file_is_written_again_in_slices_and_in_order(tmp_path: Path) -> None:
+    state = large(tmp_path, 1_100_000)
+    before = np.fromfile(tmp_path / "data/contents/a/part.digests", f"S{WIDTH}")
+    new = np.fromfile(tmp_path / large_file(tmp_path / "other", 600_000), f"S{WIDTH}")
+    contents = pa.chunked_array([pa.array(new.astype(str))])
+    made, dropped = write(LocalFiles(tmp_path), state, contents, "2")
+    assert dropped == ["data/contents/a/part.digests"]
+    (file,) = made
+    held = np.fromfile(tmp_path / file.path, f"S{WIDTH}")
+    assert (held == np.union1d(before, new)).all()
+    assert (file.rows, file.first, file.last) == (len(held), "1", "2")
+    assert file.low["content"].encode() == held[0]
+    assert file.high["content"].encode() == held[-1]
 
 
 def test_an_addition_finds_repeats_and_leaves_the_records_alone(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 CONTENTS, GONE = "contents", "contents_gone"
 WIDTH = 43  # of a digest as text; its order is that of the bytes
 _TEXT = np.dtype(f"S{WIDTH}")
+Texts = np.ndarray[Any, np.dtype[np.bytes_]]
 _BLOCK = 96  # digests that are read at once: 4 kB
 _HELD_BYTES = 64 << 20  # of one file that is read as a whole, where that is less than looking for each digest
 _PROBES = 3  # blocks that a digest takes on average
-MERGED_ROWS = 1 << 20  # of files that an addition writes together: what this process holds
+MERGED_ROWS = 1 << 26  # of files that an addition writes together: 2.9 GB
+_HELD_ROWS = 1 << 20  # of them that this process holds at a time
 _FILE_ROWS = 1 << 22  # of the files that jobs write
 _MOST_FILES = 32  # of digests; a compaction makes fewer of more
 _SUFFIX = ".digests"
@@ -137,24 +139,54 @@ def write(files: Files, state: State, contents: pa.ChunkedArray, batch: str) -> 
     Files of the batches right before it that are not much longer are written with it: there are few of them at any
     time, and each digest is written again as often as its file doubles.
     """
-    merged = np.unique(np.array(contents.to_pylist(), _TEXT))
-    if files.folder is None or not len(merged):
+    new = np.unique(np.array(contents.to_pylist(), _TEXT))
+    if files.folder is None or not len(new):
         return [], []
+    parts, rows = [new], len(new)
     earlier = _filled(state)
     first = batch
     dropped: list[str] = []
     for before in sorted(state.table(CONTENTS), key=lambda file: file.last, reverse=True):
         is_next = bool(earlier) and before.last == earlier[-1]
-        if not is_next or before.rows > 2 * len(merged) or before.rows + len(merged) > MERGED_ROWS:
+        if not is_next or before.rows > 2 * rows or before.rows + rows > MERGED_ROWS:
             break
-        merged = np.union1d(merged, np.frombuffer((files.folder / before.path).read_bytes(), _TEXT))
+        parts.append(np.memmap(files.folder / before.path, _TEXT, "r"))
+        rows += before.rows
         first = before.first
         earlier = earlier[: earlier.index(first)]
         dropped.append(before.path)
-    name = f"data/{CONTENTS}/{uuid.uuid4().hex}/part-00000{_SUFFIX}"
-    files.publish(name, merged.tobytes())
-    low, high = (bytes(text).decode() for text in (merged[0], merged[-1]))
-    return [_file(CONTENTS, name, len(merged), (low, high), (first, batch))], dropped
+    folder = f"data/{CONTENTS}/{uuid.uuid4().hex}"
+    (files.folder / folder).mkdir(parents=True)
+    name, rows, ends = _written(files.folder / folder, _together(parts, rows))
+    return [_file(CONTENTS, f"{folder}/{name}", rows, ends, (first, batch))], dropped
+
+
+def _together(parts: Sequence[Texts], rows: int) -> Iterator[Texts]:
+    """Sorted digests in one order, a slice at a time: digests are even, so equal ranges hold about as many."""
+    slices = 1 + rows // _HELD_ROWS
+    edges = [b64a.encode((number * (1 << 48) // slices).to_bytes(6, "big")).encode() for number in range(1, slices)]
+    places = [[0, *np.searchsorted(part, np.array(edges, _TEXT)), len(part)] for part in parts]
+    for at in range(slices):
+        yield np.unique(np.concatenate([part[p[at] : p[at + 1]] for part, p in zip(parts, places, strict=True)]))
+
+
+def _written(folder: Path, parts: Iterable[Texts]) -> tuple[str, int, tuple[str, str]]:
+    """A file of sorted digests under a name that nobody else has, how many there are, the least and the greatest."""
+    name = f"part-{uuid.uuid4().hex}{_SUFFIX}"
+    hidden = folder / f".{name}"
+    rows, low, high = 0, b"", b""
+    with hidden.open("wb") as out:
+        for part in parts:
+            if len(part):
+                low, high, rows = low or bytes(part[0]), bytes(part[-1]), rows + len(part)
+                out.write(part.tobytes())
+        out.flush()
+        os.fsync(out.fileno())
+    if rows:
+        hidden.rename(folder / name)
+    else:
+        hidden.unlink()
+    return name, rows, (low.decode(), high.decode())
 
 
 def _file(table: str, name: str, rows: int, ends: tuple[str, str], batches: tuple[str, str]) -> DataFile:
@@ -201,19 +233,7 @@ def rebuilt(files: Files, state: State, contents: DataFrame) -> tuple[list[DataF
 
 def _write_task(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """One sorted part; a task that runs twice leaves a file that no commit names."""
-    name = f"part-{uuid.uuid4().hex}{_SUFFIX}"
-    hidden = Path(folder, f".{name}")
-    rows, low, high = 0, "", ""
-    with hidden.open("wb") as out:
-        for batch in batches:
-            texts = batch["content"].to_pylist()
-            if texts:
-                low, high, rows = low or texts[0], texts[-1], rows + len(texts)
-                out.write("".join(texts).encode())
-        out.flush()
-        os.fsync(out.fileno())
-    if not rows:
-        hidden.unlink()
-        return
-    hidden.rename(Path(folder, name))
-    yield pa.record_batch({"name": [name], "rows": [rows], "low": [low], "high": [high]})
+    parts = (np.array(batch["content"].to_pylist(), _TEXT) for batch in batches)
+    name, rows, (low, high) = _written(Path(folder), parts)
+    if rows:
+        yield pa.record_batch({"name": [name], "rows": [rows], "low": [low], "high": [high]})
