@@ -14,11 +14,10 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from lace.errors import InvalidInput, LaceError, LimitExceeded
 from lace.spark.archive.archive import Archive, addition_need
 from lace.spark.archive.executors import is_for_process
-from lace.spark.archive.versions import Input, State
-from lace.spark.session.failure import plainly, reason_of
+from lace.spark.archive.versions import Input, LostRace, State
+from lace.spark.session.failure import JobFailed, plainly, reason_of
 from lace.spark.source.files import fingerprint, input_stats
 from lace.spark.source.places import Place, placed
 from lace.spark.source.source import FORMAT
@@ -27,6 +26,7 @@ from lace.values import dataclass
 
 Take = Callable[[Sequence[Place], int], None]
 """Add the files of a micro-batch, which has a number."""
+_PASSING = (PySparkException, JobFailed, LostRace, OSError)  # what may go well the next time
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +130,14 @@ def _stream_on(
 ) -> None:
     """A stream, and after a failure of Spark's another one from the same checkpoint, unless it keeps failing."""
     failures, taken = 0, 0
-    ours: LaceError | None = None
+    ours: Exception | None = None
 
     def counted(paths: Sequence[Place], number: int) -> None:
         nonlocal taken, ours
         try:
             take(paths, number)
-        except LaceError as error:
-            ours = error
+        except Exception as error:
+            ours = None if isinstance(error, _PASSING) else error
             raise
         taken += 1
 
@@ -147,7 +147,7 @@ def _stream_on(
             _stream(archive, inbox, counted, every_seconds, max_files, done)
             return
         except PySparkException as error:
-            if isinstance(ours, InvalidInput | LimitExceeded):  # it would be the same again
+            if ours is not None:  # it would be the same again
                 raise ours from error
             failures = 1 if taken > before else failures + 1
             if failures > patience.restarts:
