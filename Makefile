@@ -123,8 +123,9 @@ security: $(STAMP) ## lint of class S, the lock file by its hashes, known vulner
 	$(VENV)/bin/ruff check --select S src
 	$(RUN) tools/supply.py audit
 
-sbom: $(STAMP) ## the bill of materials of a release: dist/lace.cdx.json (CycloneDX)
+sbom: $(STAMP) ## the bill of materials (CycloneDX): dist/lace.cdx.json of everything, and the part that is in the wheel
 	$(RUN) tools/supply.py sbom
+	$(RUN) tools/supply.py sbom --required --out requirements/lace.cdx.json
 
 soak: $(STAMP) ## 20 peers coming and going for ten minutes (MINUTES=10), cuts at random; memory and descriptors plotted
 	$(RUN) tools/soak.py --minutes $(or $(MINUTES),10)
@@ -158,7 +159,7 @@ format: $(STAMP) ## let ruff rewrite what it can
 
 lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv and a network)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
-		--extra dev pyproject.toml -o requirements/dev.txt --no-emit-package lace-protocol
+		--all-extras --group dev pyproject.toml -o requirements/dev.txt --no-emit-package lace-protocol
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		requirements/fuzz.in -o requirements/fuzz.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \

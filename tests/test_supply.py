@@ -62,3 +62,29 @@ def test_the_bill_names_every_locked_package_once_with_its_hashes(tmp_path: Path
     again = tmp_path / "again.json"
     supply.sbom(again)
     assert again.read_bytes() == (tmp_path / "bill.json").read_bytes()
+
+
+def test_the_bill_in_the_wheel_is_of_what_is_locked_now(tmp_path: Path) -> None:
+    """After a change of dependencies or of the version: make sbom."""
+    supply.sbom(tmp_path / "bill.json", required=True)
+    kept = ROOT / "requirements" / "lace.cdx.json"
+    assert kept.read_text("utf-8") == (tmp_path / "bill.json").read_text("utf-8")
+
+
+def test_the_library_needs_neither_click_nor_rich_and_the_command_names_them() -> None:
+    """Whoever embeds Lace may leave out what only the command needs."""
+    program = (
+        "import sys\n"
+        "sys.modules['click'] = sys.modules['rich'] = None\n"
+        "import lace\n"
+        "key = lace.generate_key()\n"
+        "notes, other = lace.open(':memory:'), lace.open(':memory:')\n"
+        "notes.put(b'x', group='u', app='a', name='n', sign=key)\n"
+        "lace.exchange(notes, other, expose='all').raise_for_status()\n"
+        "assert [lace.query(other, 'A(P) :- Have(P).').rows()]\n"
+        "from lace.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert "the command `lace` needs click" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr

@@ -10,7 +10,9 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "api.md"
@@ -72,11 +74,23 @@ def methods(cls: type) -> Iterator[tuple[str, object]]:
         yield name, member
 
 
+PARTS = ("lace.datalog",)  # that stand alone
+
+
 def sections() -> Iterator[str]:
-    """One section for each public name: errors last."""
+    """One section for each public name: errors last, then the parts that stand alone."""
     import lace
 
     names = {name: getattr(lace, name) for name in (*lace.__all__, "open")}
+    yield from _of(names)
+    for name in PARTS:
+        part = import_module(name)
+        yield f"# {name}\n\n{docstring(part).split(chr(10))[0]}\n"
+        own = {each: getattr(part, each) for each in part.__all__}
+        yield from _of({each: thing for each, thing in own.items() if names.get(each) is not thing})
+
+
+def _of(names: dict[str, Any]) -> Iterator[str]:
     errors = {name for name, thing in names.items() if isinstance(thing, type) and issubclass(thing, Exception)}
     for name in sorted(names.keys() - errors, key=lambda name: (name.lower(), name)):
         thing = names[name]
@@ -87,7 +101,8 @@ def sections() -> Iterator[str]:
         yield f"## `{name}`\n\n```text\n{kind} {name}{signature(thing)}\n```\n\n{docstring(thing)}\n"
         if isinstance(thing, type):
             yield from _members(thing)
-    yield "## Errors\n\n" + "\n".join(f"- `{name}`: {_first_line(names[name])}" for name in sorted(errors)) + "\n"
+    if errors:
+        yield "## Errors\n\n" + "\n".join(f"- `{name}`: {_first_line(names[name])}" for name in sorted(errors)) + "\n"
 
 
 def _members(cls: type) -> Iterator[str]:

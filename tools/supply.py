@@ -1,7 +1,7 @@
 """What Lace stands on: check the lock file, ask for known vulnerabilities, write a bill of materials.
 
 python tools/supply.py audit [--offline]     every locked package has hashes, is installed as locked, has no known holes
-python tools/supply.py sbom [--out FILE]     CycloneDX 1.5 JSON of the locked packages, with their hashes
+python tools/supply.py sbom [--required] [--out FILE]   CycloneDX 1.5 JSON of the locked packages, with their hashes
 
 The audit asks osv.dev. Where that cannot be reached it says so in one line that cannot be taken for a clean bill: what
 was not asked is not known. Exit code 1: a hash is missing, a version differs, or a hole is known.
@@ -167,9 +167,11 @@ def bill(locked: list[Locked], own: set[str]) -> dict[str, object]:
     }
 
 
-def sbom(out: Path) -> int:
+def sbom(out: Path, *, required: bool = False) -> int:
+    """Write the bill of everything that is locked, or of what Lace itself needs, which is in its wheel."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    found = bill(read_lock(), needed())
+    own = needed()
+    found = bill([one for one in read_lock() if one.name in own or not required], own)
     out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     components = found["components"]
     print(f"{out}: {len(components) if isinstance(components, list) else 0} components")
@@ -180,9 +182,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("what", choices=["audit", "sbom"])
     parser.add_argument("--offline", action="store_true")
+    parser.add_argument("--required", action="store_true", help="only what Lace itself needs")
     parser.add_argument("--out", type=Path, default=ROOT / "dist" / "lace.cdx.json")
     chosen = parser.parse_args()
-    return audit(offline=chosen.offline) if chosen.what == "audit" else sbom(chosen.out)
+    return audit(offline=chosen.offline) if chosen.what == "audit" else sbom(chosen.out, required=chosen.required)
 
 
 if __name__ == "__main__":

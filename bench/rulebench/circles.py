@@ -1,7 +1,8 @@
 """One question about a graph on one engine, in a process of its own; prints what it took, as JSON.
 
 Rule: every engine is given the same pairs of texts and asked for all answers. Making the graph is not measured; reading
-it is `load`, reading the rules and finding the answers is `seconds`. DuckDB only counts them and runs on one thread.
+it is `load`, reading the rules and finding the answers is `seconds`, both of the processor. DuckDB only counts
+answers, on one thread.
 
     cd bench && python -m rulebench.circles ENGINE QUESTION EDGES      ENGINE: lace, lace-binary, duckdb, clingo, nemo
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -102,13 +103,13 @@ def by_lace(question: Circle, pairs: Pairs, growth: float | None = None) -> Figu
     edge, answer = Predicate("E", 2), Predicate("T", len(question.names))
     facts = [Fact(edge, pair) for pair in pairs]
     ways = ENGINE_THRESHOLDS if growth is None else EngineThresholds(meeting_growth=growth)
-    started = perf_counter()
+    started = process_time()
     base = Base(facts)
     base.runs(edge)
-    loaded = perf_counter()
+    loaded = process_time()
     program = check_program(parse_program(question.lace()), RAW_PROFILE)
     result = evaluate(program, base, thresholds=ways)
-    done = perf_counter()
+    done = process_time()
     figures = {"count": result.count(answer), "load": loaded - started, "seconds": done - loaded, "peak": peak_bytes()}
     _tell(figures)
     if growth is not None:
@@ -117,9 +118,9 @@ def by_lace(question: Circle, pairs: Pairs, growth: float | None = None) -> Figu
     steps: list[float] = []
     for fact in facts[:: max(1, len(facts) // 50)]:
         for change in ({"removed": [fact]}, {"added": [fact]}):
-            began = perf_counter()
+            began = process_time()
             followed_facts.apply(**change)
-            steps.append(perf_counter() - began)
+            steps.append(process_time() - began)
     return {**figures, "change": sorted(steps)[len(steps) // 2]}
 
 
@@ -136,7 +137,7 @@ def by_duckdb(question: Circle, pairs: Pairs) -> Figures:
         file.write_text("".join(f"{a},{b}\n" for a, b in pairs), encoding="utf-8")
         connection = duckdb.connect()
         connection.execute("set threads = 1")
-        started = perf_counter()
+        started = process_time()
         columns = "{'a': 'varchar', 'b': 'varchar'}"
         connection.execute(f"create table texts as select * from read_csv('{file}', header=false, columns={columns})")
         both = "select a as t from texts union select b from texts"
@@ -145,23 +146,23 @@ def by_duckdb(question: Circle, pairs: Pairs) -> Figures:
             "create table e as select x.n::integer as a, y.n::integer as b from texts"
             " join codes x on texts.a = x.t join codes y on texts.b = y.t"
         )
-        loaded = perf_counter()
+        loaded = process_time()
         (count,) = connection.execute(question.sql()).fetchall()[0]
-        return {"count": count, "load": loaded - started, "seconds": perf_counter() - loaded, "peak": peak_bytes()}
+        return {"count": count, "load": loaded - started, "seconds": process_time() - loaded, "peak": peak_bytes()}
 
 
 def by_clingo(question: Circle, pairs: Pairs) -> Figures:
     import clingo
 
     text = "\n".join(f'e("{a}","{b}").' for a, b in pairs)
-    started = perf_counter()
+    started = process_time()
     control = clingo.Control(["--warn=none"])
     control.add("facts", [], text)
     control.ground([("facts", [])])
-    loaded = perf_counter()
+    loaded = process_time()
     control.add("rules", [], question.clingo())
     control.ground([("rules", [])])
-    done = perf_counter()
+    done = process_time()
     count = sum(1 for _ in control.symbolic_atoms.by_signature("t", len(question.names)))
     return {"count": count, "load": loaded - started, "seconds": done - loaded, "peak": peak_bytes()}
 
@@ -171,10 +172,10 @@ def by_nemo(question: Circle, pairs: Pairs) -> Figures:
     import nmo_python
 
     def reason(text: str) -> tuple[float, Any]:
-        started = perf_counter()
+        started = process_time()
         engine = nmo_python.NemoEngine(nmo_python.load_string(text))
         engine.reason()
-        return perf_counter() - started, engine
+        return process_time() - started, engine
 
     with TemporaryDirectory() as folder:
         file = Path(folder) / "e.csv"

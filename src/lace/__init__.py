@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lace.datalog.explain.absence import Absence
+    from lace.datalog.explain.explanation import Explanation
     from lace.datalog.explain.proof import Proof
     from lace.datalog.source import FactSource
     from lace.errors import (
@@ -79,11 +80,13 @@ if TYPE_CHECKING:
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.completeness import Incomplete
     from lace.porcelain.content import ByteReader, Content
+    from lace.porcelain.diagnosis import Finding, LaceStatus, PeerView, PlanShown, check, plan, status, view, why
     from lace.porcelain.exchange import Exchanged, Expose, Select, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
-    from lace.porcelain.explain import Explanation, explain
+    from lace.porcelain.explain import explain
     from lace.porcelain.export import Writable
     from lace.porcelain.following import FollowedLink, LinkState
+    from lace.porcelain.forgetting import Forgotten
     from lace.porcelain.lace import Lace, generate_key, open_lace
     from lace.porcelain.listing import Row
     from lace.porcelain.network import connect, relay, serve
@@ -93,11 +96,14 @@ if TYPE_CHECKING:
     from lace.porcelain.preview import browse, preview
     from lace.porcelain.putting import FileState, PutBatch, TreeResult
     from lace.porcelain.query import Answer, query
+    from lace.porcelain.remotes import LastExchange, Remote
     from lace.porcelain.ruleviews import RuleChanges, RuleSnapshot, RuleView, follow_rules
+    from lace.porcelain.status import Missing, RemoteStatus
     from lace.porcelain.tips import Tip
-    from lace.porcelain.upkeep import Compacted, backup, compact, repair, restore
+    from lace.porcelain.upkeep import Compacted, Restored, backup, compact, repair, restore
     from lace.porcelain.verify import Damage
     from lace.porcelain.visibility import NotExposed
+    from lace.porcelain.why import Gate, Walk
     from lace.records.coordinate import Coordinate
     from lace.records.keys import Signer, SigningKey, SigningSecret
     from lace.records.model import Blob, Parts, Plex, Seal, ValidRecord
@@ -167,8 +173,11 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Fact",
     "FactSource",
     "FileState",
+    "Finding",
     "FixedPoint",
     "FollowedLink",
+    "Forgotten",
+    "Gate",
     "HeldBack",
     "HoldingBack",
     "Hooks",
@@ -190,7 +199,9 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Lace",
     "LaceError",
     "LacePolicy",
+    "LaceStatus",
     "LacegramId",
+    "LastExchange",
     "LimitExceeded",
     "LinkEvent",
     "LinkEvents",
@@ -200,6 +211,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "LocalProtocolError",
     "Lost",
     "MetricsSink",
+    "Missing",
     "MissingExtra",
     "Module",
     "Node",
@@ -212,6 +224,8 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Notice",
     "Outcome",
     "Parts",
+    "PeerView",
+    "PlanShown",
     "Plex",
     "Policy",
     "PolicyFor",
@@ -227,9 +241,12 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "RefusedByPeer",
     "RefusingLimits",
     "Rejected",
+    "Remote",
     "RemoteProtocolError",
+    "RemoteStatus",
     "RepairReport",
     "Requested",
+    "Restored",
     "Row",
     "RuleChanges",
     "RuleId",
@@ -263,9 +280,11 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Verifier",
     "VersionState",
     "WaitingLimits",
+    "Walk",
     "Writable",
     "backup",
     "browse",
+    "check",
     "compact",
     "connect",
     "exchange",
@@ -274,6 +293,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "follow",
     "follow_rules",
     "generate_key",
+    "plan",
     "preview",
     "publish",
     "query",
@@ -282,11 +302,15 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "restore",
     "selector",
     "serve",
+    "status",
     "validate",
+    "view",
+    "why",
 ]
 
 _HOMES = {
     "lace.datalog.explain.absence": "Absence",
+    "lace.datalog.explain.explanation": "Explanation",
     "lace.datalog.explain.proof": "Proof",
     "lace.datalog.source": "FactSource",
     "lace.errors": (
@@ -316,8 +340,10 @@ _HOMES = {
     "lace.porcelain.checkout": "CheckedOut",
     "lace.porcelain.completeness": "Incomplete",
     "lace.porcelain.content": "ByteReader Content",
+    "lace.porcelain.diagnosis": "Finding LaceStatus PlanShown PeerView check plan status view why",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector Select Expose",
-    "lace.porcelain.explain": "Explanation explain",
+    "lace.porcelain.forgetting": "Forgotten",
+    "lace.porcelain.explain": "explain",
     "lace.porcelain.export": "Writable",
     "lace.porcelain.following": "FollowedLink LinkState",
     "lace.porcelain.lace": "Lace generate_key",
@@ -328,11 +354,14 @@ _HOMES = {
     "lace.porcelain.preview": "browse preview",
     "lace.porcelain.putting": "FileState PutBatch TreeResult",
     "lace.porcelain.query": "Answer query",
+    "lace.porcelain.remotes": "Remote LastExchange",
     "lace.porcelain.ruleviews": "RuleChanges RuleSnapshot RuleView follow_rules",
+    "lace.porcelain.status": "Missing RemoteStatus",
     "lace.porcelain.tips": "Tip",
-    "lace.porcelain.upkeep": "Compacted backup compact repair restore",
+    "lace.porcelain.upkeep": "Compacted Restored backup compact repair restore",
     "lace.porcelain.verify": "Damage",
     "lace.porcelain.visibility": "NotExposed",
+    "lace.porcelain.why": "Gate Walk",
     "lace.records.coordinate": "Coordinate",
     "lace.records.keys": "Signer SigningKey SigningSecret",
     "lace.records.model": "Blob Plex Seal ValidRecord Parts",

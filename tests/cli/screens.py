@@ -107,6 +107,12 @@ SCENES: dict[str, list[Scene]] = {
         scene("checkout notes.lace //u//ding out", exits=(0, 1)),
         scene("checkout notes.lace out", exits=(1,)),
     ],
+    "sync": [
+        scene("sync folder --at //u//files --once", exits=(0, 1)),
+        scene("sync folder --once", exits=(0, 1, 2)),
+        scene("sync nowhere --once", exits=(2,)),
+    ],
+    "conflicts": [scene("conflicts folder", exits=(0, 1, 2))],
     "ls": [
         scene("ls notes.lace"),
         scene("ls notes.lace --columns Title,Content-Type"),
@@ -120,6 +126,11 @@ SCENES: dict[str, list[Scene]] = {
         scene("retract notes.lace //u//ding//missing", exits=(1,)),
     ],
     "undo": [scene("undo notes.lace //u//ding//plain", exits=(0, 1), wraps=True)],
+    "forget": [
+        scene("forget notes.lace P.svyLzSM7ffc91i~XDbkMnuOsdjsw_6GrXpTSckqHlpO.H3", wraps=True),
+        scene("forget notes.lace --list", wraps=True),
+        scene("forget notes.lace", exits=(2,)),
+    ],
     "cat": [scene("cat notes.lace {hostile}", wraps=True)],
     "facts": [scene("facts notes.lace {hostile}", wraps=True)],
     "find": [

@@ -53,6 +53,7 @@ def test_what_is_exported_can_be_imported_again_and_again(stage: Path) -> None:
     assert json.loads(again.stdout) == {
         "stored": 0,
         "present": 3,
+        "forgotten": 0,
         "rejected": {},
         "bytes": (stage / "all.bundle").stat().st_size,
     }

@@ -45,8 +45,8 @@ TAKERS = list(_takers())
 def test_every_command_over_a_lace_is_among_them() -> None:
     named = {words[0] for words, _ in TAKERS}
     over_a_lace = {
-        "put", "get", "checkout", "ls", "cat", "facts", "find", "retract", "undo", "rm", "init", "import", "export",
-        "stat", "quota",
+        "put", "get", "checkout", "ls", "cat", "facts", "find", "retract", "undo", "forget", "rm", "init", "import",
+        "export", "stat", "quota",
         "backup", "restore", "compact", "repair", "verify", "index", "inspect", "key", "interlace", "follow", "serve",
         "browse", "why", "store", "view", "remote", "status", "peers", "reload", "name", "policy",
     }  # fmt: skip

@@ -176,6 +176,8 @@ def test_tables_are_alike(rows: int, width: int, data: st.DataObject) -> None:
     theirs[:, :1], ours[:, :1] = 9, 9
     theirs[:, width - 1] = np.arange(rows, dtype=np.uint8)
     ours[:, width - 1] = small.arange(rows, dtype=small.uint8)
+    theirs[rows - 1] = np.arange(width, dtype=np.uint8)
+    ours[rows - 1] = small.arange(width, dtype=small.uint8)
     alike(theirs, ours)
 
 

@@ -46,6 +46,9 @@ VERBS: dict[str, Callable[[Lace, Path], object]] = {
     "put_tree": lambda one, folder: list(one.put_tree(folder, group="u", app="ding")),
     "query": lambda one, _: one.query(RULES),
     "record": lambda one, _: one.record("//u//ding//n"),
+    "forget": lambda one, _: one.forget("//u//ding//n"),
+    "forgotten": lambda one, _: one.forgotten(),
+    "take_again": lambda one, _: one.take_again(RECORD),
     "retract": lambda one, _: one.retract("//u//ding//n"),
     "undo": lambda one, _: one.undo("//u//ding//n"),
     "history": lambda one, _: list(one.history("//u//ding//n")),
@@ -85,6 +88,9 @@ FUNCTIONS: dict[str, Callable[[Lace, Path], object]] = {
     "publish": lambda one, _: lace.publish(one, one, [RECORD]),
     "query": lambda one, _: lace.query(one, RULES),
     "serve": _served,
+    "status": lambda one, _: lace.status(one),
+    "view": lambda one, _: lace.view(one, lace.generate_key().verifier),
+    "why": lambda one, _: lace.why(one, RECORD),
 }
 
 

@@ -50,7 +50,7 @@ def test_without_exposure_nothing_is_sent_and_the_result_says_why(pair: tuple[La
     done = interlace(first, second)
     assert done.moved == 0
     assert done.notices[0][0].code == "peer-selects-nothing"
-    assert "--expose" in done.notices[0][0].remedy
+    assert "expose=" in done.notices[0][0].remedy
 
 
 @mark.clause("050-OPS-01", "050-OPS-03", "110-RUN-02")

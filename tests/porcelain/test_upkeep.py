@@ -39,7 +39,7 @@ def test_a_backup_of_a_lace_in_use_is_a_lace_and_overwrites_nothing(notes: Path,
 
 def test_a_backup_is_restored_where_there_is_no_lace(notes: Path, tmp_path: Path) -> None:
     lace.backup(notes, tmp_path / "copy.lace")
-    assert lace.restore(tmp_path / "copy.lace", tmp_path / "again.lace") == 1
+    assert lace.restore(tmp_path / "copy.lace", tmp_path / "again.lace") == (1, 0)
     assert names(tmp_path / "again.lace") == ["kept"]
     with pytest.raises(lace.StoreError, match="already exists"):
         lace.restore(tmp_path / "copy.lace", notes)

@@ -15,7 +15,7 @@ from lace.notation.tai import TAI
 from lace.records.fileform import (
     Attributes,
     FileKind,
-    base_header,
+    base_headers,
     bases_of,
     leads_inside,
     name_of,
@@ -96,7 +96,7 @@ def test_a_time_alone_makes_no_difference() -> None:
 @pytest.mark.clause("082-BASE-01")
 def test_a_version_names_what_it_takes_the_place_of() -> None:
     hashes = [f"P.{'0' * 43}.H3", f"S.{'0' * 43}.H3"]
-    headers = [("Base+Link", "other P.0.H3"), *map(base_header, hashes), ("Title", "x")]
+    headers = [("Base+Link", "other P.0.H3"), *base_headers(hashes), ("Title", "x")]
     assert bases_of(headers) == tuple(hashes)
 
 

@@ -113,7 +113,7 @@ def test_an_evaluation_ends_when_nobody_waits_for_it_any_more_and_its_rules_are_
 
     thread = threading.Thread(target=run)
     thread.start()
-    while not any(room.is_busy for room in house._rooms):
+    while not any(room.is_busy for room in house.rooms):
         time.sleep(0.01)
     call.cancel()
     thread.join(30)

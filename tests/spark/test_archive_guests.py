@@ -153,7 +153,7 @@ def test_others_are_served_beside_a_bomb_and_it_ends_with_its_last_link(
     archive = fill(bounds, endless, on_spark=on_spark)
     waiting = [Waiting(host_of(archive, speech.joins())) for _ in range(3)]
     house = archive.peer.house
-    until(lambda: any(room.is_busy for room in house._rooms) or (on_spark and archive.peer.cluster._places == 1))
+    until(lambda: any(room.is_busy for room in house.rooms) or (on_spark and archive.peer.cluster._places == 1))
     assert evaluate(host_of(archive, ALL)).own.count == len(RECORDS)
     archive.peer.landing.put([plex("something new", group="v")])
     assert evaluate(host_of(archive, ALL)).own.count == len(RECORDS) + 1
@@ -166,7 +166,7 @@ def test_others_are_served_beside_a_bomb_and_it_ends_with_its_last_link(
     waiting[2].call.cancel()
     assert all(isinstance(one.result, LaceError) for one in waiting)
     assert any(isinstance(one.result, Cancelled) for one in waiting)
-    until(lambda: not house._rooms)
+    until(lambda: not house.rooms)
 
 
 def test_a_job_on_the_cluster_ends_with_its_last_link(fill: Callable[..., FilledArchive]) -> None:

@@ -169,6 +169,9 @@ class ndarray:  # noqa: N801 - numpy's name
             self._cells[key] = self._to_store(value, len(range(*key.indices(len(self)))))
         elif isinstance(key, ndarray | list):
             self._set_chosen(as_array(key), value)
+        elif len(self.shape) == 2:
+            width = self.shape[1]
+            self._cells[key * width : (key + 1) * width] = self._to_store(value, width)
         else:
             self._cells[key] = self._to_store(value, 1)[0]
 

@@ -28,8 +28,14 @@ def main() -> None:
     """The entry point of the `lace` command."""
     import atexit
     import gc
+    import sys
 
-    from lace.cli.app import app
+    try:
+        from lace.cli.app import app
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("click", "rich"):
+            raise
+        sys.exit(f"the command `lace` needs {error.name}, which is not installed: pip install click rich")
     from lace.workers.collector import own_process
 
     own_process()

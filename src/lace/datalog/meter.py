@@ -30,6 +30,7 @@ from lace.datalog.limit_errors import limit_reached
 from lace.datalog.planning.names import authored_name, is_authored, is_for_asked
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
+from lace.values import dataclass
 
 STEP_ROWS = 768
 SINGLE_ROWS = 64
@@ -45,6 +46,16 @@ class BudgetSpent(Exception):
 def never() -> bool:
     """The interrupt of work that nobody stops."""
     return False
+
+
+@dataclass(slots=True)
+class CurrentInterrupt:
+    """The interrupt of the call at work, where a meter lives longer than a call."""
+
+    interrupt: Interrupt = never
+
+    def __call__(self) -> bool:
+        return self.interrupt()
 
 
 class Meter:

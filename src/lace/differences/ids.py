@@ -10,7 +10,7 @@ from binascii import a2b_base64, b2a_base64
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -74,8 +74,8 @@ class Ids:
         """Some of them, chosen by ascending position or by a mask."""
         if isinstance(chosen, slice):
             return Ids(np.ascontiguousarray(self.words[:, chosen]), np.ascontiguousarray(self.letters[chosen]))
-        places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64, copy=False)
-        return Ids(_ordered(self.words, places), self.letters.take(places))
+        places: Positions = np.flatnonzero(chosen) if chosen.dtype.kind == "b" else cast(Positions, chosen)
+        return Ids(_ordered(self.words, places), self.letters[places])
 
     def positions(self, wanted: Ids) -> Positions:
         """Where each of some ids stands here, -1 for those that do not."""

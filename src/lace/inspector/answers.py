@@ -12,6 +12,8 @@ from dataclasses import field
 from threading import Lock
 
 from lace.datalog.engine import Base, Result, evaluate
+from lace.datalog.explain.explanation import Explanation
+from lace.datalog.goals import column_names
 from lace.datalog.language.annotations import read_annotated_all
 from lace.datalog.language.parser import parse_atom
 from lace.datalog.language.syntax import Atom, Constant, Predicate, Variable
@@ -21,8 +23,8 @@ from lace.errors import InvalidLacegram, LaceError, LimitExceeded
 from lace.inspector.inspected import OpenedLace
 from lace.limits import EngineLimits, ExplainLimits
 from lace.policy.lint import doubts
-from lace.porcelain.explain import Explainer, Explanation
-from lace.porcelain.query import base_of, column_names
+from lace.porcelain.explain import Explainer
+from lace.porcelain.query import base_of
 from lace.store.base import StoreCursor
 from lace.values import dataclass
 

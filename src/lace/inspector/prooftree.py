@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from lace.datalog.explain.explanation import Explanation
 from lace.inspector.html import Markup, join, tag
-from lace.porcelain.explain import Explanation
 
 _OPEN_DEPTH = 2
 _DEEPEST = 30

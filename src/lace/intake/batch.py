@@ -5,12 +5,14 @@ Rule: `add` promises nothing; what `flush` returned is durable.
 
 from __future__ import annotations
 
+from lace.errors import InvalidInput
 from lace.limits import MIB, RecordLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.model import Record, ValidRecord
 from lace.records.validate import validate
 from lace.records.write import encode_record
 from lace.store.base import RecordStore
+from lace.store.forgotten import RULE, WHY, forgotten_among, has_forgotten, take_again
 from lace.values import dataclass
 
 
@@ -31,14 +33,24 @@ class Batch:
         self._limits = limits
         self._waiting: list[ValidRecord] = []
         self._waiting_bytes = 0
+        self._forgets: bool | None = None  # whether this lace ever forgot a record; asked once for each transaction
 
     def add(self, record: Record) -> RecordHash:
-        """Validate a record and queue it; a full queue is put."""
-        return self.add_stored(encode_record(record))
+        """Validate a record that was made here and queue it; it may have been forgotten, and is taken again."""
+        return self._queue(encode_record(record), is_made_here=True)
 
     def add_stored(self, stored: bytes) -> RecordHash:
-        """Validate the stored bytes of a record and queue it."""
+        """Validate the stored bytes of a record and queue it; InvalidInput if it was forgotten here."""
+        return self._queue(stored, is_made_here=False)
+
+    def _queue(self, stored: bytes, *, is_made_here: bool) -> RecordHash:
         valid = validate(stored, limits=self._records)
+        if self._forgets is None:
+            self._forgets = has_forgotten(self._store)
+        if self._forgets and forgotten_among(self._store, (valid.hash,)):
+            if not is_made_here:
+                raise InvalidInput(f"{valid.hash} is not stored: {WHY}", rule=RULE)
+            take_again(self._store, (valid.hash,))
         self._waiting.append(valid)
         self._waiting_bytes += len(valid.stored)
         if self.full:
@@ -58,5 +70,6 @@ class Batch:
     def flush(self) -> None:
         """Put what waits; durable on return."""
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        self._forgets = None
         if waiting:
             self._store.put(waiting)

@@ -23,6 +23,8 @@ from lace.limits import IngestLimits, RecordLimits
 from lace.records.model import DEFAULT_LIMITS
 from lace.store.base import RecordStore
 from lace.store.bundle import BundleReader, Frame, RejectedBytes
+from lace.store.columns.segments.encode import EncodedBatch, without_records
+from lace.store.forgotten import forgotten_among
 from lace.values import dataclass
 from lace.workers.collector import seldom_collecting
 from lace.workers.pool import WorkerDied, WorkerPool
@@ -36,6 +38,7 @@ class ImportReport:
 
     stored: int = 0
     present: int = 0  # stored before, or twice in the bundles
+    forgotten: int = 0  # left out, because they were forgotten here
     rejected: Counter[str] = field(default_factory=Counter)  # by rule
     bytes: int = 0  # of the bundles, good and bad
     total_bytes: int = 0
@@ -149,13 +152,20 @@ class _Keeper:
             frame = chunk.frames[ordinal]
             report.bytes -= len(frame.data)
             self.reject(chunk.bundle, RejectedBytes(frame.offset, frame.data, rule, reason))
-        new = 0
+        new = gone = 0
         if checked.kept:
-            new = self._store.put_encoded(checked.batch([frame.data for frame in chunk.frames]))
+            new, gone = self._keep(checked.batch([frame.data for frame in chunk.frames]))
         report.stored += new
-        report.present += len(chunk.frames) - len(checked.refused) - new
+        report.forgotten += gone
+        report.present += len(chunk.frames) - len(checked.refused) - new - gone
         if self._progress is not None:
             self._progress(report)
+
+    def _keep(self, batch: EncodedBatch) -> tuple[int, int]:
+        """Store a batch; how many of its records are new, and how many were forgotten here and stay out."""
+        with self._store.together():  # so that nobody forgets a record of it meanwhile
+            gone = forgotten_among(self._store, batch.hashes)
+            return self._store.put_encoded(without_records(batch, gone) if gone else batch), len(gone)
 
 
 class Checker(Protocol):

@@ -21,6 +21,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lace.datalog.explain.explanation import Explanation
 from lace.datalog.language.annotations import read_annotated
 from lace.datalog.language.formatting import format_fact, format_program
 from lace.datalog.language.parser import parse_facts
@@ -30,7 +31,7 @@ from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, FIELD, HAVE
 from lace.limits import EngineLimits
 from lace.policy.exposure import for_viewer
 from lace.policy.origin import Viewer
-from lace.porcelain.explain import Explainer, Explanation
+from lace.porcelain.explain import Explainer
 from lace.values import dataclass
 
 _KEYS = {"name", "given", "record", "advertised", "expect", "absent", "none", "viewer"}

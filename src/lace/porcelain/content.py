@@ -19,6 +19,7 @@ from lace.limits import RecordLimits
 from lace.notation.digest import Hasher, hasher
 from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
+from lace.porcelain.cutting import INLINE_BYTES
 from lace.records.manifest import (
     CHUNK_LINK,
     FULL_HASH,
@@ -38,6 +39,8 @@ CHUNK_FOLDER = "chunks"  # nested manifests are at NAME/chunks/START..END, besid
 
 Load = Callable[[RecordHash], ValidRecord]
 Sign = Callable[[Plex], Plex | Seal]
+Cut = Callable[["ByteReader"], Iterator[bytes]]
+"""Returns the chunks of a content in their order; together they are all of it."""
 
 
 class ByteReader(Protocol):
@@ -110,20 +113,27 @@ def write_content(
     sign: Sign,
     limits: RecordLimits,
     size: int | None = None,
+    cut: Cut | None = None,
 ) -> RecordHash:
     """Hand the records that hold the content to `add`, the one that stands for all of it last; its hash.
 
     `size`, where the caller knows it, lets a manifest state the full hash. If the source fails half way, chunks already
-    added stay: they are valid Blobs, and the next attempt finds them there.
+    added stay: they are valid Blobs, and the next attempt finds them there. With `cut`, content beyond a kilobyte
+    becomes the chunks that it returns, so that they can be shared.
     """
     heading.plex(limits, Blob(b""))  # what is wrong with the heading is told before anything is read or added
+    if cut is not None and (size is None or size > INLINE_BYTES):
+        pieces, whole_hash = _add_chunks(cut(source), add, limits, size)
+        if pieces:
+            return _add_manifest(pieces, heading, whole_hash, add, sign, limits)
+        return add(sign(heading.plex(limits, Blob(b""))))
     first = read_fully(source, limits.max_data_bytes)
     second = read_fully(source, limits.max_data_bytes) if len(first) == limits.max_data_bytes else b""
     if not second:
         return add(sign(heading.plex(limits, Blob(first, limits))))
     held = [second, first]
     del first, second  # so that each chunk is let go as soon as it is stored
-    pieces, whole_hash = _add_chunks(source, held, add, limits, size)
+    pieces, whole_hash = _add_chunks(_equal_chunks(source, held, limits), add, limits, size)
     return _add_manifest(pieces, heading, whole_hash, add, sign, limits)
 
 
@@ -140,14 +150,20 @@ def read_fully(source: ByteReader, size: int) -> bytes:
     return b"".join(parts)
 
 
+def _equal_chunks(source: ByteReader, held: list[bytes], limits: RecordLimits) -> Iterator[bytes]:
+    """What was read already, and the rest in pieces as large as a record may hold."""
+    while data := held.pop() if held else read_fully(source, limits.max_data_bytes):
+        yield data
+
+
 def _add_chunks(
-    source: ByteReader, held: list[bytes], add: Callable[[Record], RecordHash], limits: RecordLimits, size: int | None
+    chunks: Iterator[bytes], add: Callable[[Record], RecordHash], limits: RecordLimits, size: int | None
 ) -> tuple[list[Piece], str]:
     """Every chunk as a Blob; where each stretch went, and the hash of the whole if its size was known."""
     pieces: list[Piece] = []
     whole = _whole_hasher(size) if size is not None else None
     position = 0
-    while data := held.pop() if held else read_fully(source, limits.max_data_bytes):
+    for data in chunks:
         if whole is not None:
             whole.update(data)
         pieces.append(Piece(position, position + len(data), add(Blob(data, limits))))

@@ -25,6 +25,7 @@ from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
 from lace.porcelain.lace import Lace
+from lace.porcelain.pythonwords import pythonic
 from lace.porcelain.visibility import NotExposed, held_back
 from lace.records.keys import Signer
 from lace.runtime.clock import SystemClock
@@ -140,7 +141,8 @@ def interlace(
         first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, receipts=receipts
     )
     results = exchange(*parties, on_event=on_event)
-    found = Exchanged(*results, notices=notices(*parties))
+    said = notices(*parties)
+    found = Exchanged(*results, notices=(pythonic(said[0]), pythonic(said[1])))
     return found if found.moved else replace(found, held_back=_held_back(parties, results))
 
 

@@ -8,54 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lace.datalog.engine import Base, CombinedSource, Result, evaluate
+from lace.datalog.engine.base import predicates_given
 from lace.datalog.engine.on_demand import BaseFacts, FactsOnDemand
-from lace.datalog.explain import Absence, Known, Proof, why, why_not
-from lace.datalog.explain.data import Json, absence_json, proof_dot, proof_json
-from lace.datalog.explain.text import format_absence, format_proof
+from lace.datalog.explain import Known, why, why_not
+from lace.datalog.explain.explanation import Explanation
+from lace.datalog.goals import require_known
 from lace.datalog.language.annotations import Sidecar, read_annotated
-from lace.datalog.language.formatting import format_atom
 from lace.datalog.language.limiting import stated_limits
 from lace.datalog.language.parser import parse_atom
 from lace.datalog.language.syntax import Atom, Fact
 from lace.datalog.language.validate import CheckedProgram, check_program
+from lace.datalog.library.deadline import until
 from lace.datalog.meter import Interrupt, never
 from lace.datalog.source import FactSource
-from lace.errors import NotFound
 from lace.limits import EngineLimits, ExplainLimits
-from lace.porcelain.query import HasStore, base_of, profile_of, require_known
-from lace.values import dataclass
+from lace.porcelain.query import HasStore, base_of, profile_of
 
 _DEFAULT_EXPLAIN_LIMITS = ExplainLimits()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Explanation:
-    """A proof or an absence, with the annotations of its rules; as text it is a tree for people."""
-
-    found: Proof | Absence
-    annotations: Sidecar
-
-    @property
-    def holds(self) -> bool:
-        """Whether the goal holds."""
-        return isinstance(self.found, Proof)
-
-    def __str__(self) -> str:
-        if isinstance(self.found, Proof):
-            return format_proof(self.found, self.annotations)
-        return format_absence(self.found, self.annotations)
-
-    def to_json(self) -> Json:
-        """The explanation for programs."""
-        if isinstance(self.found, Proof):
-            return proof_json(self.found, self.annotations)
-        return absence_json(self.found, self.annotations)
-
-    def to_dot(self) -> str:
-        """A proof as a Graphviz graph."""
-        if isinstance(self.found, Proof):
-            return proof_dot(self.found, self.annotations)
-        raise NotFound(f"{format_atom(self.found.goal)} does not hold, so there is no proof to draw")
 
 
 class Explainer:
@@ -92,7 +61,7 @@ class Explainer:
     def explain(self, goal: str | Atom) -> Explanation:
         """A proof of the first fact that matches the goal, or why there is none."""
         atom = parse_atom(goal, limits=self._limits) if isinstance(goal, str) else goal
-        require_known(atom, self.checked, self._base)
+        require_known(atom, self.checked, predicates_given(self._base.parts))
         self._derived.forget_oldest()
         row = self._known.first(atom)
         if row is None:
@@ -101,9 +70,17 @@ class Explainer:
 
 
 def explain(
-    asked: HasStore | FactSource | Iterable[Fact], rules: str, goal: str, *, limits: EngineLimits | None = None
+    asked: HasStore | FactSource | Iterable[Fact],
+    rules: str,
+    goal: str,
+    *,
+    limits: EngineLimits | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> Explanation:
-    """Explain why a fact holds over a lace, a fact source or facts, or why it does not; limits as in `lace.query`.
+    """Explain why a fact holds over a lace, a fact source or facts, or why it does not.
+
+    Limits, `deadline_s` and `interrupt` are as in `lace.query`.
 
     >>> from lace.datalog.language.parser import parse_facts
     >>> facts = list(parse_facts("Edge('a','b')"))
@@ -115,4 +92,4 @@ def explain(
           with X = 'b'
           there is no Edge('b',Y)
     """
-    return Explainer(asked, rules, limits=limits).explain(goal)
+    return Explainer(asked, rules, limits=limits, interrupt=until(deadline_s, interrupt)).explain(goal)

@@ -63,11 +63,14 @@ from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.identity.keyring import KeyRing
 from lace.store import MemoryStore, open_store
 from lace.store.base import Entry, RecordStore, StoreStat
+from lace.store.forgotten import all_forgotten, take_again
 
 if TYPE_CHECKING:
+    from lace.datalog.explain.explanation import Explanation
+    from lace.datalog.meter import Interrupt
     from lace.intake.bundles import ImportReport, RejectedSink
     from lace.porcelain.checkout import CheckedOut
-    from lace.porcelain.explain import Explanation
+    from lace.porcelain.forgetting import Forgotten
     from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 
@@ -222,18 +225,33 @@ class Lace(PutVerbs, Closing):
             yield from derive_facts(validate(stored, limits=self.limits, verify_signature=False))
 
     def query(
-        self, rules: str, goal: str | None = None, *, extra: Iterable[Fact] = (), limits: EngineLimits | None = None
+        self,
+        rules: str,
+        goal: str | None = None,
+        *,
+        extra: Iterable[Fact] = (),
+        limits: EngineLimits | None = None,
+        deadline_s: float | None = None,
+        interrupt: Interrupt | None = None,
     ) -> Answer:
         """The facts that rules derive here; see `lace.query`."""
         from lace.porcelain.query import query
 
-        return query(self, rules, goal, extra=extra, limits=limits)
+        return query(self, rules, goal, extra=extra, limits=limits, deadline_s=deadline_s, interrupt=interrupt)
 
-    def explain(self, rules: str, goal: str, *, limits: EngineLimits | None = None) -> Explanation:
+    def explain(
+        self,
+        rules: str,
+        goal: str,
+        *,
+        limits: EngineLimits | None = None,
+        deadline_s: float | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> Explanation:
         """Why a fact holds here, or why it does not; print it, or take `to_json()`."""
         from lace.porcelain.explain import explain
 
-        return explain(self, rules, goal, limits=limits)
+        return explain(self, rules, goal, limits=limits, deadline_s=deadline_s, interrupt=interrupt)
 
     def import_(
         self,
@@ -266,6 +284,24 @@ class Lace(PutVerbs, Closing):
         found = [self.resolve(self._require_hash(text)) for text in hashes]
         with self.store.together():  # so that nobody can store a record that needs the parts meanwhile
             return self.store.delete(*found, *unneeded_parts(self.store, self.load, found))
+
+    def forget(self, *targets: str) -> Forgotten:
+        """Remove records for good, with parts that only they need: they never come in again. All or none.
+
+        A coordinate means all its versions; a whole hash need not be stored. Nobody else's copy is touched. The bytes
+        stay in free pages of the file until `lace.compact` rewrites it.
+        """
+        from lace.porcelain.forgetting import forget
+
+        return forget(self, targets)
+
+    def forgotten(self) -> Sequence[RecordHash]:
+        """The records that never come in again."""
+        return all_forgotten(self.store)
+
+    def take_again(self, *hashes: str) -> int:
+        """Let forgotten records come in again; how many were forgotten."""
+        return take_again(self.store, [RecordHash.parse(text) for text in hashes])
 
     def unlinked_blobs(self) -> Sequence[RecordHash]:
         """The Blobs that no stored record links to."""

@@ -32,29 +32,31 @@ class OpenFolder(Closing):
             raise InvalidInput("checking out needs a system that opens files below an open folder", rule="platform")
         path.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._root = os.open(path, os.O_RDONLY | getattr(os, "ODIRECTORY", 0) | os.O_CLOEXEC)
+        self._root = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | os.O_CLOEXEC)
         self._way: list[tuple[bytes, int]] = []
 
-    def parent(self, parts: Sequence[bytes]) -> int:
+    def parent(self, parts: Sequence[bytes], *, make: bool = True) -> int:
         """The descriptor of a folder below this one, made if need be; OSError if a link or a file is in the way."""
         shared = 0
         while shared < min(len(parts), len(self._way)) and self._way[shared][0] == parts[shared]:
             shared += 1
-        self._leave(shared)
+        self.leave(shared)
         for part in parts[shared:]:
             above = self._way[-1][1] if self._way else self._root
-            with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=above)
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=above)
             self._way.append((part, os.open(part, DIRECTORY, dir_fd=above)))
         return self._way[-1][1] if self._way else self._root
 
-    def _leave(self, keep: int) -> None:
+    def leave(self, keep: int = 0) -> None:
+        """Let go of the folders on the way: somebody may have moved them."""
         while len(self._way) > keep:
             os.close(self._way.pop()[1])
 
     def close(self) -> None:
         """Let go of every descriptor; a second time does nothing."""
-        self._leave(0)
+        self.leave(0)
         if self._root >= 0:
             os.close(self._root)
             self._root = -1

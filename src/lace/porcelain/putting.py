@@ -26,11 +26,12 @@ from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
-from lace.porcelain.content import Content, CountedContent, Heading, Progress, Sign, opened_content, write_content
+from lace.porcelain.content import Content, CountedContent, Cut, Heading, Progress, Sign, opened_content, write_content
 from lace.records.fileform import Attributes, FileKind, leads_inside, name_of, read_attributes
 from lace.records.keys import Signer, SigningKey, seal, verify
 from lace.records.link import link_header
 from lace.records.model import Header, Plex, Record, Seal, ValidRecord
+from lace.records.write import encode_record
 from lace.runtime.clock import Clock
 from lace.runtime.identity.keyring import KeyRing
 from lace.values import dataclass
@@ -59,16 +60,19 @@ class PutVerbs(ABC):
         links: Links = (),
         sign: Signer | str | None = None,
         progress: Progress | None = None,
+        size: int | None = None,
+        cut: Cut | None = None,
     ) -> RecordHash:
         """Store content under a coordinate, signed by `sign` (a key, or a key's name in the ring).
 
         Content may be bytes, the path of a file, or anything with `read`. Content over the limit of one record becomes
-        chunks under a manifest, with one chunk in memory at a time. `progress` gets the size of every read. Durable on
-        return; in a batch, when its block ends.
+        chunks under a manifest, with one chunk in memory at a time. `progress` gets the size of every read. `size` is
+        that of what is read, if the caller knows it; `cut` decides where chunks end. Durable on return; in a batch,
+        when its block ends.
         """
         with self._putting() as batch:
             heading = batch._heading(group, app, name, tai, headers, links)
-            return batch._add_content(content, heading, batch._signer(sign), progress)
+            return batch._add_content(content, heading, batch._signer(sign), progress, size, cut)
 
     def put_tree(
         self,
@@ -108,7 +112,7 @@ class PutVerbs(ABC):
     def put_record(self, record: Record) -> RecordHash:
         """Store a record that was built elsewhere."""
         with self._putting() as batch:
-            return batch._queue.add(record)
+            return batch._queue.add_stored(encode_record(record))
 
     def put_stored(self, stored: bytes) -> RecordHash:
         """Validate the bytes of one record and store them."""
@@ -210,10 +214,21 @@ class PutBatch(PutVerbs):
                 progress(file.seek(0, os.SEEK_END))
         return is_same
 
-    def _add_content(self, content: Content, heading: Heading, sign: Sign, progress: Progress | None) -> RecordHash:
-        with opened_content(content) as (source, size):
+    def _add_content(
+        self,
+        content: Content,
+        heading: Heading,
+        sign: Sign,
+        progress: Progress | None,
+        size: int | None = None,
+        cut: Cut | None = None,
+    ) -> RecordHash:
+        with opened_content(content) as (source, known):
             counted = CountedContent(source, progress) if progress else source
-            return write_content(counted, heading, add=self._queue.add, sign=sign, limits=self._limits, size=size)
+            size = known if size is None else size
+            return write_content(
+                counted, heading, add=self._queue.add, sign=sign, limits=self._limits, size=size, cut=cut
+            )
 
 
 def _sealed_by(signer: Signer, plex: Plex) -> Seal:

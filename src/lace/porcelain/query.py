@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
-from lace.datalog.engine import Base, Result, evaluate
+from lace.datalog.engine import Base, Meter, Result, evaluate
 from lace.datalog.engine.base import predicates_given
+from lace.datalog.goals import column_names, only_output, require_known
 from lace.datalog.language.annotations import read_annotated
 from lace.datalog.language.limiting import stated_limits
 from lace.datalog.language.parser import parse_atom
 from lace.datalog.language.syntax import (
     ANONYMOUS,
-    Anonymous,
     Atom,
     Constant,
     Fact,
@@ -27,14 +27,15 @@ from lace.datalog.language.syntax import (
     Rule,
     Variable,
 )
-from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, CheckedProgram, Profile, check_program
+from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, Profile, check_program
+from lace.datalog.library.deadline import until
+from lace.datalog.meter import Interrupt, never
 from lace.datalog.planning.names import PredicateNames
-from lace.datalog.planning.stratify import read_atom
 from lace.datalog.source import FactSource
-from lace.errors import InvalidLacegram
 from lace.facts.predicates import FIELD, HAVE
 from lace.limits import EngineLimits
 from lace.store.base import Snapshot, StoreCursor
+from lace.thresholds import ENGINE_THRESHOLDS, STOPPABLE_THRESHOLDS
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ def query(
     extra: Iterable[Fact] = (),
     limits: EngineLimits | None = None,
     name: str = "<rules>",
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> Answer:
     """Evaluate rules over a lace (or its path, a fact source, or facts) and give the facts that a goal asks for.
 
@@ -151,21 +154,24 @@ def query(
     Without a goal the answer is the one predicate that no other rule reads. A goal with constants, such as
     `Selected('P…')`, costs only what its own answer needs.
 
+    After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by the thread that evaluates) returns
+    True, the call ends in `EvaluationStopped`, and nothing of it is kept.
+
     >>> facts = [Fact(Predicate("Edge", 2), pair) for pair in (("a", "b"), ("b", "c"))]
     >>> query(facts, "Path(X,Y) :- Edge(X,Y).\\nPath(X,Y) :- Path(X,Z), Edge(Z,Y).", "Path('a',Y)").rows()
     [('a', 'b'), ('a', 'c')]
     """
-    limits = limits or stated_limits(rules, name=name)
+    limits, stop = limits or stated_limits(rules, name=name), until(deadline_s, interrupt)
     program = read_annotated(rules, name=name, limits=limits).program
     if isinstance(asked, str | os.PathLike):
         from lace.porcelain.lace import open_lace
 
         with open_lace(asked, read_only=True) as lace:
-            answer = _over_base(base_of(lace, limits), program, goal, extra, limits)
+            answer = _over_base(base_of(lace, limits), program, goal, extra, limits, stop)
             answer.result.keep(answer.predicate)  # read while the store is open
             return answer
     base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
-    return _over_base(base, program, goal, extra, limits)
+    return _over_base(base, program, goal, extra, limits, stop)
 
 
 _BASES: WeakKeyDictionary[object, tuple[StoreCursor, int, Base]] = WeakKeyDictionary()
@@ -180,11 +186,15 @@ def base_of(lace: HasStore, limits: EngineLimits = _DEFAULT_LIMITS) -> Base:
     return kept[2]
 
 
-def _over_base(base: Base, program: Program, goal: str | None, extra: Iterable[Fact], limits: EngineLimits) -> Answer:
+def _over_base(
+    base: Base, program: Program, goal: str | None, extra: Iterable[Fact], limits: EngineLimits, stop: Interrupt
+) -> Answer:
     checked = check_program(program, profile_of(base), limits)
     atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
-    require_known(atom, checked, base)
-    result = evaluate(checked, base, extra=extra, goals=[_any_fact(atom) if goal is None else atom], limits=limits)
+    require_known(atom, checked, predicates_given(base.parts))
+    goals, meter = [_any_fact(atom) if goal is None else atom], Meter(limits, interrupt=stop)
+    ways = ENGINE_THRESHOLDS if stop is never else STOPPABLE_THRESHOLDS
+    result = evaluate(checked, base, extra=extra, goals=goals, limits=limits, meter=meter, thresholds=ways)
     return Answer(atom.predicate, column_names(atom), result, base, limits)
 
 
@@ -194,46 +204,6 @@ def profile_of(base: Base) -> Profile:
     return LOCAL_PROFILE if HAVE in predicates else RAW_PROFILE.with_base(predicates)
 
 
-def require_known(goal: Atom, checked: CheckedProgram, base: Base) -> None:
-    """Refuse a goal that no rule and no fact can match, and suggest similar predicates."""
-    given = {predicate for part in base.parts for predicate in part.predicates()}
-    known = sorted(checked.derived | checked.base | checked.profile.base | checked.profile.runtime | given)
-    if goal.predicate in known:
-        return
-    from difflib import get_close_matches
-
-    named_so = [str(predicate) for predicate in known if predicate.name == goal.predicate.name]
-    close = get_close_matches(goal.predicate.name, [predicate.name for predicate in known], n=3)
-    near = named_so or [str(predicate) for predicate in known if predicate.name in close]
-    heads = near or list(map(str, sorted(checked.derived)))
-    advice = f"did you mean {' or '.join(near)}?" if near else f"the rules derive {', '.join(heads) or 'nothing'}"
-    raise InvalidLacegram(f"no rule and no fact mentions {goal.predicate}", rule="goal", advice=advice)
-
-
-def only_output(checked: CheckedProgram) -> Atom:
-    """The head that no other rule reads."""
-    read = {
-        found[0].predicate
-        for rule in checked.program.rules
-        for found in map(read_atom, rule.body)
-        if found and found[0].predicate != rule.head.predicate
-    }
-    outputs = sorted(checked.derived - read)
-    if len(outputs) != 1:
-        heads = ", ".join(map(str, outputs or sorted(checked.derived)))
-        raise InvalidLacegram(f"give a goal that says what to show; it could be {heads}", rule="goal")
-    return next(rule.head for rule in checked.program.rules if rule.head.predicate == outputs[0])
-
-
 def _any_fact(head: Atom) -> Atom:
     """A goal that matches every fact of a predicate."""
     return Atom(head.predicate, (ANONYMOUS,) * head.predicate.arity)
-
-
-def column_names(goal: Atom) -> tuple[str, ...]:
-    """The names of the columns: variables give theirs, other terms are numbered."""
-    names: list[str] = []
-    for number, term in enumerate(goal.terms, start=1):
-        plain = isinstance(term, Anonymous | Constant) or term.name in names
-        names.append(f"_{number}" if plain or not isinstance(term, Variable) else term.name)
-    return tuple(names)

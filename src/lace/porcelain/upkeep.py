@@ -5,7 +5,7 @@ Rule: nothing is overwritten unless that is asked for, and a file gets its name 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +19,13 @@ Steps = Callable[[int, int], None]
 """Called with how much is done, and of how much."""
 Counts = Callable[[int], None]
 """Called with how many more records are done."""
+
+
+class Restored(NamedTuple):
+    """How many records a restored lace holds, and how many were left out because they were forgotten."""
+
+    records: int
+    forgotten: int
 
 
 class Compacted(NamedTuple):
@@ -41,8 +48,10 @@ def backup(path: str | Path, target: str | Path, *, replace: bool = False, progr
     return copy(Path(path), Path(target), progress or _nobody, replace=replace)
 
 
-def restore(backup_path: str | Path, path: str | Path, *, progress: Steps | None = None) -> int:
-    """Create a lace from a backup, at a path that does not exist; returns how many records it holds.
+def restore(
+    backup_path: str | Path, path: str | Path, *, forgotten: Collection[str] = (), progress: Steps | None = None
+) -> Restored:
+    """Create a lace from a backup, at a path that does not exist; `forgotten` names records that stay out.
 
     Peers and followers that knew a later state of it start over and compare everything.
     """
@@ -51,7 +60,7 @@ def restore(backup_path: str | Path, path: str | Path, *, progress: Steps | None
     for suffix in ("", "-wal"):
         if Path(f"{path}{suffix}").exists():
             raise StoreError(f"{path}{suffix} already exists; nothing was changed")
-    return remake(Path(backup_path), Path(path), progress or _nobody)
+    return Restored(*remake(Path(backup_path), Path(path), progress or _nobody, forgotten=forgotten))
 
 
 def compact(path: str | Path, *, progress: Counts | None = None) -> Compacted:
@@ -64,15 +73,23 @@ def compact(path: str | Path, *, progress: Counts | None = None) -> Compacted:
     return Compacted(*rewrite(Path(path), progress or _nobody))
 
 
-def repair(path: str | Path, *, limits: RecordLimits | None = None, progress: Counts | None = None) -> RepairReport:
+def repair(
+    path: str | Path,
+    *,
+    limits: RecordLimits | None = None,
+    forgotten: Collection[str] = (),
+    progress: Counts | None = None,
+) -> RepairReport:
     """Replace a damaged lace by all that can be read of it; the damaged file stays beside it as `PATH.damaged`.
+
+    What was forgotten in it, or is named by `forgotten`, stays out.
 
     Without `limits` a record may be as large as the file: it was within the limits of its lace when it was stored, and
     those are not saved anywhere.
     """
     from lace.store.columns.repair.salvage import repair as save
 
-    return save(Path(path), limits or _as_large_as(Path(path)), progress or _nobody)
+    return save(Path(path), limits or _as_large_as(Path(path)), progress or _nobody, forgotten)
 
 
 def _as_large_as(path: Path) -> RecordLimits:

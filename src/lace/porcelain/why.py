@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from lace.datalog.explain.explanation import Explanation
 from lace.datalog.language.formatting import format_program
 from lace.datalog.language.syntax import Atom, Constant, Fact, Predicate, Program, Rule, TrueLiteral
 from lace.datalog.planning.stratify import reachable
@@ -38,7 +39,7 @@ from lace.policy.lower import LoweredPolicy, LoweringOptions, ViewKind, lower
 from lace.policy.operand import SCOPE_PREFIXES, Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all
-from lace.porcelain.explain import Explainer, Explanation
+from lace.porcelain.explain import Explainer
 from lace.porcelain.lace import Lace
 from lace.records.coordinate import is_place
 from lace.records.model import Header, Plex, Seal, ValidRecord

@@ -21,6 +21,7 @@ KIND = "File-Kind"
 MODE = "File-Mode"
 TIME = "File-Time"
 BASE = "Base+Link"
+FIRST = "File-Base"  # its value is `none`
 EXECUTABLE = "executable"
 
 _ESCAPED = re.compile(r"\^[0-9A-F]{2}")
@@ -79,15 +80,19 @@ def read_attributes(headers: Iterable[Header]) -> Attributes:
     return Attributes(kind, executable and kind is FileKind.FILE, time_ns)
 
 
-def base_header(version: str) -> Header:
-    """The header by which a version names one that it takes the place of (082-BASE-01)."""
-    return BASE, f"version {version}"
+def base_headers(versions: Iterable[str]) -> tuple[Header, ...]:
+    """The headers by which a version names those whose place it takes, or says that there are none (082-BASE-01)."""
+    return tuple((BASE, f"version {version}") for version in versions) or ((FIRST, "none"),)
 
 
-def bases_of(headers: Iterable[Header]) -> tuple[str, ...]:
-    """The versions that a version takes the place of."""
-    links = (parse_link(name, value) for name, value in headers if name == BASE)
-    return tuple(link.target for link in links if link is not None and link.data == "version")
+def bases_of(headers: Iterable[Header]) -> tuple[str, ...] | None:
+    """The versions whose place a version takes; None if it says nothing."""
+    found, says = [], False
+    for name, value in headers:
+        if name == BASE and (link := parse_link(name, value)) is not None and link.data == "version":
+            found.append(link.target)
+        says = says or (name, value) == (FIRST, "none")
+    return tuple(found) if found or says else None
 
 
 def name_of(path: Sequence[bytes]) -> str:

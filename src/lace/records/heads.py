@@ -21,8 +21,8 @@ class FileVersion(Protocol):
     @property
     def signer(self) -> str | None: ...
     @property
-    def bases(self) -> Sequence[str]:
-        """The versions that it says it takes the place of."""
+    def bases(self) -> Sequence[str] | None:
+        """The versions whose place it says it takes; None if it says nothing."""
 
     @property
     def meaning(self) -> object:
@@ -32,18 +32,20 @@ class FileVersion(Protocol):
 F = TypeVar("F", bound=FileVersion)
 
 
-def heads_of(versions: Iterable[F]) -> list[F]:
-    """The heads of one coordinate, newest first; a retraction only where there is nothing else."""
+def heads_of(versions: Iterable[F]) -> list[list[F]]:
+    """The heads of one coordinate: those that mean the same together, newest first, and the newest of them first.
+
+    Retractions come last; they count only where there is nothing else.
+    """
     looked_at: list[F] = []
     taken: set[str] = set()
     for version in newest_first(versions):
         looked_at.append(version)
-        taken.update(version.bases)  # 082-BASE-03
-        if not version.bases:  # 082-BASE-02: all that are older
+        taken.update(version.bases or ())  # 082-BASE-03
+        if version.bases is None:  # 082-BASE-02: all that are older
             break
-    left = [version for version in looked_at if version.hash not in taken]
-    kept = [version for version in left if version.meaning is not None] or left[:1]  # 082-HEAD-03
-    first: dict[object, F] = {}
-    for version in kept:
-        first.setdefault(version.meaning, version)  # 082-HEAD-02
-    return list(first.values())
+    together: dict[object, list[F]] = {}
+    for version in looked_at:
+        if version.hash not in taken:
+            together.setdefault(version.meaning, []).append(version)  # 082-HEAD-02
+    return sorted(together.values(), key=lambda heads: heads[0].meaning is None)  # 082-HEAD-03

@@ -75,23 +75,17 @@ def _predicate(text: str) -> Predicate:
 
 def _check(
     file: str, profile: str, given: Iterable[Predicate], limit_words: Sequence[str]
-) -> tuple[list[InvalidLacegram], list[InvalidLacegram], int]:
-    from lace.datalog.language.annotations import read_annotated_all
-    from lace.datalog.language.validate import check_all
-    from lace.policy.exposure import EXPOSURE_PROFILE, for_some_viewer
-    from lace.policy.lint import doubts, profile_of
+) -> tuple[Sequence[InvalidLacegram], Sequence[InvalidLacegram], int]:
+    from lace.porcelain.diagnosis import check_rules
 
     try:
         name, text = read_rules(file)
     except InvalidLacegram as error:
         return [error], [], 0
+    chosen = None if profile == "auto" else profile_named(profile)
     limits = chosen_limits(text, limit_words, name)
-    source, errors = read_annotated_all(text, name=name, limits=limits)
-    chosen = profile_of(source.program) if profile == "auto" else profile_named(profile)
-    program = for_some_viewer(source.program) if chosen is EXPOSURE_PROFILE else source.program
-    errors += check_all(program, chosen, limits)
-    found = [] if errors else doubts(source.program, chosen, given)
-    return sorted(errors, key=lambda error: (error.line, error.column)), found, len(source.program.rules)
+    checked = check_rules(text, profile=chosen, given=given, name=name, limits=limits)
+    return checked.errors, checked.doubts, checked.rules
 
 
 def _print(kind: str, error: InvalidLacegram, as_json: bool) -> None:

@@ -19,9 +19,9 @@ from lace.notation.identifiers import RecordHash
 
 if TYPE_CHECKING:
     from lace.datalog.engine import Result
+    from lace.datalog.explain.explanation import Explanation
     from lace.datalog.language.syntax import Fact
     from lace.limits import EngineLimits
-    from lace.porcelain.explain import Explanation
     from lace.porcelain.lace import Lace
 
 

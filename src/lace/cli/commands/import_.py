@@ -49,10 +49,13 @@ def command(path: Path, bundles: tuple[str, ...], rejected: Path | None, as_json
 def _print_report(report: ImportReport, as_json: bool) -> None:
     by_rule = dict(sorted(report.rejected.items()))
     if as_json:
-        print_json({"stored": report.stored, "present": report.present, "rejected": by_rule, "bytes": report.bytes})
+        counts = {"stored": report.stored, "present": report.present, "forgotten": report.forgotten}
+        print_json({**counts, "rejected": by_rule, "bytes": report.bytes})
         return
     present = f", {report.present:,} already here" if report.present else ""
     say(f"stored {count_of(report.stored, 'record')}{present}")
+    if report.forgotten:
+        say(f"left out {count_of(report.forgotten, 'record')} that you forgot here (`lace forget --list`)", err=True)
     if by_rule:
         say(f"refused {count_of(report.rejected_total, 'record')}:", err=True)
         for rule, count in by_rule.items():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from lace.cli.commands.forget import user_journal
 from lace.cli.options.arguments import LacePath
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import count_of, json_option, metered, print_json, say
@@ -24,11 +25,16 @@ def command(path: Path, as_json: bool) -> ExitCode:
     from lace.porcelain.upkeep import repair
 
     with metered(f"repairing {path}", None) as meter:
-        report = repair(path, progress=meter.advance)
+        report = repair(path, forgotten=user_journal().read(), progress=meter.advance)
     if as_json:
         for lost in report.lost:
             print_json({"lost": lost.hash, "number": lost.id, "finding": lost.reason})
-        kept = {"kept": report.kept, "carved": report.carved, "lost_records": len(report.lost)}
+        kept = {
+            "kept": report.kept,
+            "carved": report.carved,
+            "forgotten": report.forgotten,
+            "lost_records": len(report.lost),
+        }
         settings = {"settings": report.settings, "settings_lost": report.lost_settings}
         print_json({**kept, **settings, "damaged": str(report.damaged_file)})
     else:
@@ -37,6 +43,8 @@ def command(path: Path, as_json: bool) -> ExitCode:
         say(f"kept {count_of(report.kept, 'record')}; lost {len(report.lost):,}")
         if report.carved:
             say(f"found outside any table: {report.carved:,} of these; removed records may be among them")
+        if report.forgotten:
+            say(f"left out: {count_of(report.forgotten, 'record')} that you forgot")
         if report.lost_settings:
             say("its settings could not be read, among them the keys it knows: add those again with `lace key know`")
         say(f"the damaged file is {report.damaged_file}", err=True)

@@ -21,7 +21,8 @@ def command(path: Path, hashes: tuple[str, ...], secure: bool, as_json: bool) ->
 
     Removes all of them or, if one is missing, none. The parts of large content go with it, except those that another
     record links to. Removed bytes stay in free pages of the file until they are overwritten, and names and values stay
-    until the lace is compacted; --secure compacts it right away.
+    until the lace is compacted; --secure compacts it right away. The next exchange or import may bring the records
+    back: `lace forget` keeps them out, and `lace retract` withdraws them for everyone.
     """
     with opened(path, write=True) as lace:
         named = len({lace.resolve(one) for one in hashes})
@@ -30,7 +31,12 @@ def command(path: Path, hashes: tuple[str, ...], secure: bool, as_json: bool) ->
     if secure:
         compacted(path, left)
     if as_json:
-        print_json({"removed": removed, "parts": removed - named})
+        print_json({"removed": removed, "parts": removed - named, "forgotten": False, "retracted": False})
     else:
         parts = f" and {count_of(removed - named, 'part')} that nothing else needs" if removed > named else ""
         say(f"removed {count_of(named, 'record')}{parts}")
+        say(
+            "not forgotten: an exchange may bring them back (`lace forget` prevents that); not withdrawn: others still"
+            " read them (`lace retract`)",
+            err=True,
+        )

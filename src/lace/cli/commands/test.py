@@ -12,9 +12,9 @@ from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import count_of, json_option, print_json, say, say_hanging
 
 if TYPE_CHECKING:
+    from lace.datalog.explain.explanation import Explanation
     from lace.datalog.language.syntax import Fact
     from lace.porcelain.casefile import CaseOutcome
-    from lace.porcelain.explain import Explanation
 
 
 @click.command("test")

@@ -63,9 +63,12 @@ def lace_argument(function: F) -> F:
     return click.argument("path", type=LacePath(), is_eager=True)(function)
 
 
+LACE_OF_FOLDER = "lace.of-folder"  # where a command about a folder notes its lace
+
+
 def lace_of(ctx: click.Context | None) -> Path | None:
     """The lace that a command is about, if it is a file; its argument is read before all others."""
-    path = None if ctx is None else ctx.params.get("path")
+    path = None if ctx is None else ctx.params.get("path", ctx.meta.get(LACE_OF_FOLDER))
     return path if isinstance(path, Path) and path.is_file() else None
 
 

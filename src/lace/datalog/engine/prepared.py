@@ -18,7 +18,7 @@ from lace.datalog.engine.base import RowSource
 from lace.datalog.engine.maintain import Materialized, materialize
 from lace.datalog.language.syntax import Atom, Fact, Predicate, Variable
 from lace.datalog.language.validate import CheckedProgram
-from lace.datalog.meter import Interrupt, Meter, never
+from lace.datalog.meter import CurrentInterrupt, Interrupt, Meter, never
 from lace.datalog.source import FactSource, all_facts
 from lace.limits import EngineLimits
 from lace.thresholds import PreparedThresholds
@@ -33,19 +33,9 @@ class Answered(NamedTuple):
 
 
 @dataclass(slots=True)
-class _CurrentInterrupt:
-    """The interrupt of the question at work."""
-
-    interrupt: Interrupt = never
-
-    def __call__(self) -> bool:
-        return self.interrupt()
-
-
-@dataclass(slots=True)
 class _Compiled:
     derived: Materialized
-    watch: _CurrentInterrupt
+    watch: CurrentInterrupt
     fixed: frozenset[Fact]
     without: dict[Predicate, dict[str, None]]  # the values of each goal where a question brings no facts
     texts: int = 0  # that questions brought since
@@ -130,7 +120,7 @@ class PreparedProgram:
         held = self._compiled
         if held is None or held.fixed != fixed or held.texts > self._thresholds.max_texts:
             self._forget()
-            watch = _CurrentInterrupt(interrupt)
+            watch = CurrentInterrupt(interrupt)
             meter = Meter(self._limits, interrupt=watch, guests=self._guests)
             derived = materialize(self._checked, [], self._limits, extra=fixed, meter=meter)
             without = {goal: dict.fromkeys(derived.values(goal)) for goal in self._goals}

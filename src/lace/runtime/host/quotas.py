@@ -27,6 +27,7 @@ from lace.store import ledger
 from lace.store.base import RecordStore, StoreStat
 from lace.store.columns.segments.encode import EncodedBatch, encode_batch
 from lace.store.columns.segments.segment import NO_TEXT
+from lace.store.forgotten import WHY, forgotten_among
 from lace.store.ledger import Brought, Usage
 from lace.values import dataclass
 
@@ -155,6 +156,9 @@ class NotKept:
     why: str
 
 
+_FORGOTTEN = NotKept(Reason.POLICY, WHY)
+
+
 @dataclass(frozen=True, slots=True)
 class Committed:
     """What became of a batch: what is durable, and what is not kept, with why, and with the word for the peer."""
@@ -236,6 +240,8 @@ class QuotaGate:
         self._held_back = {}
         if refused:
             records = [record for record in records if record not in refused]
+        if gone := forgotten_among(self._store, records):
+            records = self._but(records, lambda record: Reason.POLICY if record in gone else "")
         if len(self._before):
             records = self._but(records, self._before.verdict)
         if self._rules.limits.max_data_bytes < _WIDEST.max_data_bytes and has_fields:
@@ -308,7 +314,8 @@ class QuotaGate:
         left_out = bad | refused
         if left_out or len(self._before):
             rows = dict.fromkeys(bad, RefusedRecord("")) | (_rows(judged.batch) if refused else {})
-            self._remember({name: rows[name]._replace(reason=one.reason) for name, one in left_out.items()}, stored)
+            remembered = {name: one for name, one in left_out.items() if one != _FORGOTTEN}
+            self._remember({name: rows[name]._replace(reason=one.reason) for name, one in remembered.items()}, stored)
         reasons = {name: one.reason for name, one in left_out.items()}
         return Committed(stored, {name: one.why for name, one in left_out.items()}, reasons)
 
@@ -329,18 +336,18 @@ class QuotaGate:
         return {name: NotKept(Reason.FULL, full) for name in judged.stored}
 
     def _commit(self, judged: JudgedBatch) -> dict[str, NotKept]:
-        if self._rules.counts:
-            with self._store.together():
+        with self._store.together():  # so that nobody forgets a record of it meanwhile
+            if self._rules.counts:
                 return self._commit_counted(judged)
-        refused = self._too_late(judged.batch)
-        _but_refused(judged, refused).commit(self._store)
-        return refused
+            refused = self._unwanted(judged)
+            _but_refused(judged, refused).commit(self._store)
+            return refused
 
     def _commit_counted(self, judged: JudgedBatch) -> dict[str, NotKept]:
         records = brought(judged.batch)
         present = self._store.present(judged.stored)
         reckoning = _Reckoning(self._store, self._rules)
-        refused = self._too_late(judged.batch)
+        refused = self._unwanted(judged)
         for name, record in zip(judged.stored, records, strict=True):
             if name not in present and name not in refused and (why := reckoning.refusal(record)) is not None:
                 refused[name] = why
@@ -352,6 +359,10 @@ class QuotaGate:
         if run and (accounts or kinds):
             ledger.charge(self._store, run, compress(records, new), accounts, kinds)
         return refused
+
+    def _unwanted(self, judged: JudgedBatch) -> dict[str, NotKept]:
+        """Records that are not kept whatever room there is."""
+        return self._too_late(judged.batch) | dict.fromkeys(forgotten_among(self._store, judged.stored), _FORGOTTEN)
 
     def _too_late(self, batch: EncodedBatch) -> dict[str, NotKept]:
         """Records that are dated beyond the horizon."""

@@ -134,3 +134,14 @@ class RefusedBefore:
 def has_refused(store: _Settings) -> bool:
     """Whether anything is remembered."""
     return store.get_setting(NAMESPACE, KEY) is not None
+
+
+def forget_refused(store: _Settings, records: Iterable[str]) -> None:
+    """Drop what is remembered of some records: their groups and signers."""
+    shared = _table_of(store)
+    with shared.lock:
+        table = shared.read()
+        gone = [record for record in records if table.pop(record, None) is not None]
+        shared.rows = table
+        if gone:
+            store.put_setting(NAMESPACE, KEY, json.dumps(table).encode() if table else None)

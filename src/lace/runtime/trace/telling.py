@@ -20,6 +20,7 @@ KINDS = {
 }
 FACTS = {
     said.EXCHANGE_OPERAND.name: "This side's rules, by their hash, as operand of the plan.",
+    said.EXCHANGE_REFUSED.name: "This side refuses the whole exchange, and why.",
     said.HELLO_EXCHANGE_PLAN.name: "The plan that this side computed; both must say the same.",
     said.HELLO_SIGNER.name: "Who this side is.",
     said.HELLO_TAI.name: "This side's clock.",

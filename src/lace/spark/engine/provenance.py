@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
+from lace.datalog.goals import column_names
 from lace.datalog.language.formatting import format_rule
 from lace.datalog.language.syntax import (
     Anonymous,
@@ -30,7 +31,6 @@ from lace.datalog.language.syntax import (
 from lace.datalog.language.validate import CheckedProgram, check_program
 from lace.errors import InvalidInput
 from lace.limits import EngineLimits
-from lace.porcelain.query import column_names
 from lace.spark.engine.executor import SparkEvaluation, SparkSettings
 from lace.spark.engine.executor import evaluate as run_checked
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
+from lace.datalog.goals import column_names, only_output
 from lace.datalog.language.annotations import read_annotated
 from lace.datalog.language.limiting import stated_limits
 from lace.datalog.language.parser import parse_atom
@@ -21,7 +22,6 @@ from lace.datalog.source import Row
 from lace.errors import InvalidInput
 from lace.limits import EngineLimits
 from lace.policy.rewrite import body_atoms
-from lace.porcelain.query import column_names, only_output
 from lace.spark.engine.executor import SparkEvaluation, SparkSettings
 from lace.spark.engine.executor import evaluate as run_checked
 from lace.spark.engine.pivot import relation_columns

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from lace.errors import StoreError
@@ -17,7 +17,7 @@ from lace.notation.identifiers import RecordHash
 from lace.records.validate import reread
 from lace.store.columns.file.connect import connect, store_errors
 from lace.store.columns.repair.placing import put_in_place, real, upkeep
-from lace.store.columns.repair.rebuild import SCRATCH, Kept, adopt_all, expire_cursors, new_generation
+from lace.store.columns.repair.rebuild import SCRATCH, Kept, adopt_all, expire_cursors, new_generation, rebuild
 from lace.store.columns.segments.segment import as_codes
 from lace.store.columns.store import SQLiteStore
 from lace.store.columns.tables import state
@@ -43,16 +43,41 @@ def backup(path: Path, target: Path, progress: Progress = lambda done, of: None,
     return size
 
 
-def restore(backup_path: Path, path: Path, progress: Progress = lambda done, of: None) -> int:
-    """A store from a backup; cursors of followers expire, for it may have gone further before. How many records."""
+def restore(
+    backup_path: Path, path: Path, progress: Progress = lambda done, of: None, *, forgotten: Collection[str] = ()
+) -> tuple[int, int]:
+    """A store from a backup; cursors of followers expire, for it may have gone further before.
+
+    Returns how many records it has, and how many of the backup's are left out because they were forgotten since.
+    """
     path = real(path)
     with upkeep(path, "restore") as part:
+        with SQLiteStore(backup_path, create=False, read_only=True) as source:
+            if source.present([RecordHash(record) for record in forgotten]):
+                found = _remake(source, part, progress, forgotten)
+                put_in_place(part, path, replace=False)
+                return found
         _copy(backup_path, part, progress)
         with SQLiteStore(part, create=False, read_only=False, limits=SCRATCH, is_scratch=True) as store:
             expire_cursors(store, 0)
             count = store.stat().records
         put_in_place(part, path, replace=False)
-    return count
+    return count, 0
+
+
+def _remake(source: SQLiteStore, part: Path, progress: Progress, forgotten: Collection[str]) -> tuple[int, int]:
+    """A store record by record, so that no page of what is left out is copied."""
+    with source.file.reading() as connection:  # one moment
+        total = source.stat().records
+        settings = connection.execute("SELECT namespace, key, value FROM settings").fetchall()
+
+        def records() -> Iterator[Kept]:
+            for done, (number, body) in enumerate(source.bodies_since(), 1):
+                progress(done, total)
+                yield number, reread(body)
+
+        before = source.file.state()
+        return rebuild(part, records(), settings, before, forgotten=forgotten, is_searched=source.is_searched)
 
 
 def _copy(source_path: Path, part: Path, progress: Progress) -> None:

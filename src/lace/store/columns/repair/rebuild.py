@@ -7,7 +7,7 @@ old file open get an error; followers cannot learn what was removed, so every cu
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from lace.limits import MIB, StoreLimits
@@ -19,6 +19,7 @@ from lace.store.columns.store import SQLiteStore
 from lace.store.columns.tables import state
 from lace.store.columns.tables.checksum import checksum
 from lace.store.columns.tables.state import StoreState
+from lace.store.forgotten import NAMESPACE, note_forgotten
 
 BATCH_RECORDS = 4096
 BATCH_BYTES = 8 * MIB
@@ -30,18 +31,43 @@ Kept = tuple[int, ValidRecord]
 Setting = tuple[str, str, bytes]
 
 
-def rebuild(target: Path, records: Iterable[Kept], settings: Iterable[Setting], before: StoreState) -> int:
-    """A new store at `target` with records under their ids, ascending; how many."""
+def rebuild(
+    target: Path,
+    records: Iterable[Kept],
+    settings: Iterable[Setting],
+    before: StoreState,
+    *,
+    forgotten: Collection[str] = (),
+    is_searched: bool = False,
+) -> tuple[int, int]:
+    """A new store at `target` with records under their ids, ascending; how many, and how many were forgotten.
+
+    What its settings or `forgotten` say was forgotten stays out; `forgotten` is put on the list only if it was there.
+    """
+    left_out: set[str] = set()
     with SQLiteStore(target, create=True, read_only=False, limits=SCRATCH, is_scratch=True) as store:
-        count = adopt_all(store, records)
-        for namespace, key, value in settings:
-            store.put_setting(namespace, key, value)
+        if is_searched:
+            store.index_words(lambda _: None)
+        with store.together():
+            for namespace, key, value in settings:
+                store.put_setting(namespace, key, value)
+        gone = {*forgotten, *store.settings(NAMESPACE)}
+
+        def kept() -> Iterator[Kept]:
+            for number, record in records:
+                if record.hash in gone:
+                    left_out.add(record.hash)
+                else:
+                    yield number, record
+
+        count = adopt_all(store, kept())
+        note_forgotten(store, sorted(left_out))
         expire_cursors(store, before.last_removal)
         with store.file.writing() as connection:  # the last thing: afterwards this store has to be opened again
             now = state.read(connection)
             last = max(now.last_record, before.last_record)
             state.save(connection, now._replace(last_record=last, generation=new_generation(before)))
-    return count
+    return count, len(left_out)
 
 
 def adopt_all(store: SQLiteStore, records: Iterable[Kept]) -> int:

@@ -7,7 +7,7 @@ the way: the damaged file stays beside the new one under a name of its own.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
@@ -45,6 +45,7 @@ class RepairReport:
     """What became of the records of a damaged file."""
 
     kept: int = 0
+    forgotten: int = 0  # left out, because they were forgotten here
     carved: int = 0  # of those: found in the file, but in none of its tables; a deleted one may be among them
     lost: list[Lost] = field(default_factory=list)
     settings: int = 0
@@ -52,7 +53,12 @@ class RepairReport:
     damaged_file: Path | None = None
 
 
-def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = lambda _: None) -> RepairReport:
+def repair(
+    path: Path,
+    limits: RecordLimits,
+    progress: Callable[[int], None] = lambda _: None,
+    forgotten: Collection[str] = (),
+) -> RepairReport:
     """Put a whole store in the place of a damaged one, which is kept as `<name>.damaged`."""
     path = real(path)
     resume_move(path, f"{path.name}.damaged")
@@ -64,7 +70,8 @@ def repair(path: Path, limits: RecordLimits, progress: Callable[[int], None] = l
     report = RepairReport(damaged_file=aside)
     with upkeep(path, "repair") as part:
         with _Salvage(path, limits, report, progress) as salvage:  # closed before its name is another file's
-            report.kept = rebuild(part, salvage.records(), salvage.settings(), salvage.state())
+            found = rebuild(part, salvage.records(), salvage.settings(), salvage.state(), forgotten=forgotten)
+            report.kept, report.forgotten = found
         with unused(path) as file:
             if signs_of(path, file) != before:
                 raise StoreError(f"{path}: somebody wrote to it meanwhile: nothing was changed, try again")

@@ -24,6 +24,7 @@ from lace.facts.derive import (
 from lace.records.model import Header, ValidRecord
 from lace.records.partcolumns import PartColumns, columns_of
 from lace.records.retraction import as_text, withdrawn_by
+from lace.records.validate import reread
 from lace.store.columns.segments.packing import pack, unpack
 from lace.store.columns.segments.segment import (
     KIND_OF,
@@ -160,6 +161,12 @@ def encode_columns(parts: PartColumns, bodies: Sequence[bytes]) -> EncodedBatch:
         segment=few_names(Segment(numbered(0, len(subjects)), subjects, groups)),
         coordinates=coordinates,
     )
+
+
+def without_records(batch: EncodedBatch, gone: Collection[str]) -> EncodedBatch:
+    """A batch without some of its records."""
+    kept = [body for body, name in zip(batch.bodies, batch.hashes, strict=True) if name not in gone]
+    return encode_batch(map(reread, kept))
 
 
 def _groups(table: _Table, subjects: Codes, interner: _Interner) -> Iterator[FactGroup]:

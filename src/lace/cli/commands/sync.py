@@ -1,0 +1,271 @@
+"""`lace sync DIR [PEER]`: a folder that follows a lace."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.commands.key import user_ring
+from lace.cli.options.arguments import LACE_OF_FOLDER
+from lace.cli.options.links import LINK_OPTIONS, LinkChoices, link_options
+from lace.cli.options.peerchoices import PeerType
+from lace.cli.output.failure import ExitCode
+from lace.cli.output.output import count_of, json_option, print_json, print_warning, say
+
+if TYPE_CHECKING:
+    from lace.folder.engine import Folder, RoundReport
+    from lace.folder.setup import FolderSettings
+    from lace.porcelain.lace import Lace
+
+LOOK_AGAIN_S = 60.0
+_WORDS: dict[str, str] = {"take": "stored", "retract": "retracted", "write": "written", "remove": "removed"}
+
+
+def _note_lace(ctx: click.Context, _: click.Parameter, directory: Path) -> Path:
+    """So that a PEER may be the name of a remote of the lace that the folder follows."""
+    from lace.folder.setup import read_settings
+
+    settings = read_settings(directory)
+    if settings is not None:
+        ctx.meta[LACE_OF_FOLDER] = settings.lace_path(directory)
+    return directory
+
+
+@click.command("sync")
+@click.argument(
+    "directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), callback=_note_lace, is_eager=True
+)
+@click.argument("address", metavar="[PEER]", required=False, type=PeerType())
+@click.option("--lace", "lace_path", metavar="PATH", help="The lace to follow (default: one in DIR/.lace).")
+@click.option("--at", metavar="PLACE", help="Where in the lace: //group//app or //group//app//name.")
+@click.option("-s", "--sign", metavar="KEY", help="Sign versions with this key of the ring, by name or verifier.")
+@click.option("--once", is_flag=True, help="Bring both up to date and end; otherwise keep them so until stopped.")
+@click.option("--yes", is_flag=True, help="Go on where the last run stopped with a question.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only what needs a person.")
+@link_options
+@json_option
+def command(
+    directory: Path,
+    address: Any,
+    lace_path: str | None,
+    at: str | None,
+    sign: str | None,
+    once: bool,
+    yes: bool,
+    quiet: bool,
+    as_json: bool,
+    **links: Any,
+) -> ExitCode:
+    """Keep a folder and a lace the same, and both the same as a peer's.
+
+    What you change in DIR is stored as versions, and what comes from others is written. The first time, --at says where
+    the files are in the lace; DIR remembers that in DIR/.lace. PEER is an address, a remote, or another lace on this
+    machine. If two people change one file, both versions are kept: the older one appears beside it, under a name with
+    the word conflict; remove it to settle the conflict. Patterns in DIR/.laceignore say what to leave alone. Nothing is
+    ever removed that the lace does not hold.
+    """
+    from lace.folder.setup import opened_folder
+    from lace.porcelain.lace import open_lace
+
+    settings = _settings(directory, lace_path, at, sign)
+    path = settings.lace_path(directory)
+    with (
+        open_lace(path, create=not path.exists(), keys=user_ring()) as lace,
+        opened_folder(directory, settings, lace) as folder,
+    ):
+        teller = Teller(quiet=quiet, as_json=as_json)
+        exchange = _exchange(lace, settings, address, links)
+        if once:
+            exchange()
+            report = folder.rounds(go_on=yes)
+            if report.stopped is None and any(report.done[do] for do in report.done if do in ("take", "retract")):
+                exchange()
+                report = _joined(report, folder.rounds(go_on=yes))
+            teller.tell(report)
+            teller.tell_sum(report)
+            return teller.exit_code(report)
+        return _follow(folder, lace, directory, settings, address, links, teller, go_on=yes)
+
+
+def _settings(directory: Path, lace_path: str | None, at: str | None, sign: str | None) -> FolderSettings:
+    """What the folder knows of itself, or is told now."""
+    from dataclasses import replace
+
+    from lace.cli.options.arguments import lace_path as checked
+    from lace.folder.setup import LACE, FolderSettings, parse_place, read_settings, write_settings
+
+    known = read_settings(directory)
+    if known is None:
+        if at is None:
+            raise click.UsageError(f"{directory} does not follow a lace yet: say where its files are with --at")
+        where = LACE if lace_path is None else str(checked(lace_path).resolve())
+        known = FolderSettings(lace=where, place=parse_place(at), sign=sign)
+        write_settings(directory, known)
+        return known
+    if at is not None and parse_place(at) != known.place:
+        raise click.UsageError(f"{directory} follows {known.place}; remove {directory}/.lace to start over elsewhere")
+    if lace_path is not None and checked(lace_path).resolve() != known.lace_path(directory).resolve():
+        raise click.UsageError(f"{directory} follows the lace {known.lace}; remove {directory}/.lace to start over")
+    if sign is not None and sign != known.sign:
+        known = replace(known, sign=sign)
+        write_settings(directory, known)
+    return known
+
+
+def _joined(first: RoundReport, second: RoundReport) -> RoundReport:
+    second.done.update(first.done)
+    second.steps[:0] = first.steps
+    return second
+
+
+class Teller:
+    """Prints what rounds did: what needs a person always, the rest unless it is to be quiet."""
+
+    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+        self._quiet = quiet
+        self._as_json = as_json
+        self._told: tuple[object, ...] = ()
+
+    def tell(self, report: RoundReport) -> None:
+        """Print one report; what was told before and is still so is not told again."""
+        for step in report.steps:
+            if step.do not in _WORDS:
+                continue
+            if self._as_json:
+                print_json({"event": "step", "do": _WORDS[step.do], "name": step.name})
+            elif not self._quiet:
+                say(f"{_WORDS[step.do]:<9} {step.name}")
+        open_matters = (report.stopped, tuple(report.troubles), tuple(sorted(report.contested)))
+        if open_matters != self._told or self._as_json:
+            self._told = open_matters
+            self._tell_matters(report)
+        sys.stdout.flush()
+
+    def _tell_matters(self, report: RoundReport) -> None:
+        if self._as_json:
+            counted = {_WORDS[do]: count for do, count in report.done.items() if do in _WORDS}
+            troubles = [{"name": one.name, "why": one.why, "passing": one.is_passing} for one in report.troubles]
+            stopped = report.stopped and {"question": report.stopped.question, "text": report.stopped.text}
+            print_json({"event": "round", **counted, "conflicts": report.contested, "troubles": troubles,
+                        "stopped": stopped})  # fmt: skip
+            return
+        if report.stopped is not None:
+            print_warning(f"{report.stopped.text} Nothing was done; --yes goes on.")
+        for trouble in report.troubles:
+            print_warning(f"{trouble.name or 'the folder'}: {trouble.why}")
+        for name, beside in sorted(report.contested.items()):
+            versions = count_of(len(beside) + 1, "version")
+            print_warning(f"{name}: {versions} in conflict; remove what you do not need: {', '.join(sorted(beside))}")
+
+    def tell_sum(self, report: RoundReport) -> None:
+        """Print how much a run did."""
+        counted = {_WORDS[do]: count for do, count in report.done.items() if do in _WORDS and count}
+        if not (self._as_json or self._quiet or report.stopped):
+            parts = ", ".join(f"{count:,} {word}" for word, count in counted.items())
+            files = count_of(sum(counted.values()), "file")
+            say(f"{files}: {parts}" if parts else "nothing to do", err=True)
+
+    def exit_code(self, report: RoundReport) -> ExitCode:
+        """Whether something needs a person."""
+        return ExitCode.BAD if report.stopped or report.troubles or report.contested else ExitCode.OK
+
+
+def _exchange(lace: Lace, settings: FolderSettings, peer: Any, links: dict[str, Any]) -> Callable[[], None]:
+    """One bounded exchange of what the folder's place holds; nothing without a peer."""
+    if peer is None:
+        return lambda: None
+    where = _where(peer)
+    selected = _selected(settings)
+    if isinstance(where, Path):
+
+        def locally() -> None:
+            from lace.porcelain.exchange import interlace
+            from lace.porcelain.lace import open_lace
+
+            with open_lace(where, keys=user_ring()) as other:
+                interlace(lace, other, select=selected, expose="selected")
+
+        return locally
+
+    def remotely() -> None:
+        from lace.cli.exchange.remote import exchange_once
+        from lace.cli.options.links import make_terms
+        from lace.cli.output.outcome import exit_code_of, print_outcome
+        from lace.porcelain.exchange import exposures, selector
+
+        module = selector(selected)
+        choices = _choices(peer, links)
+        terms = choices.patient(make_terms(module, exposures("selected", module), is_open=False))
+        outcome, seconds, moved = exchange_once(lace.store, where, terms, choices)
+        if exit_code_of(outcome) not in (ExitCode.OK, ExitCode.NOTHING):
+            print_outcome(outcome, seconds, *moved, as_json=False)
+
+    return remotely
+
+
+def _selected(settings: FolderSettings) -> str:
+    place = settings.place
+    return f"//{place.group}//{place.app}//" + (f"{place.name}/" if place.name else "")
+
+
+def _where(peer: Any) -> Any:
+    return getattr(peer, "place", peer)
+
+
+def _choices(peer: Any, links: dict[str, Any]) -> LinkChoices:
+    from lace.cli.options.remotes import remote_name, with_remote
+
+    given = {name: links[name] for name in LINK_OPTIONS}
+    return LinkChoices(**(with_remote(peer, given) if remote_name(peer) is not None else given))
+
+
+@contextmanager
+def _kept_open(lace: Lace, settings: FolderSettings, peer: Any, links: dict[str, Any]) -> Iterator[None]:
+    """An open exchange with a peer elsewhere, in a thread of its own."""
+    from lace.porcelain.network import serve
+    from lace.transports.tls import ClientTls
+
+    choices = _choices(peer, links)
+    key = user_ring().load(choices.key) if choices.key else None
+    tls = ClientTls(pin=choices.pin, ca_file=choices.ca)
+    with serve(
+        lace, follow=[str(_where(peer))], select=_selected(settings), expose="selected", key=key,
+        trusted=tuple(choices.trust), tls=tls,
+    ):  # fmt: skip
+        yield
+
+
+def _follow(
+    folder: Folder, lace: Lace, directory: Path, settings: FolderSettings, peer: Any, links: dict[str, Any],
+    teller: Teller, *, go_on: bool,
+) -> ExitCode:  # fmt: skip
+    """Rounds whenever there is news, until SIGTERM or Ctrl-C."""
+    from lace.folder.watching import watched
+
+    where = _where(peer)
+    is_local = isinstance(where, Path)
+    exchange = _exchange(lace, settings, peer, links) if is_local else lambda: None
+    kept = nullcontext() if peer is None or is_local else _kept_open(lace, settings, peer, links)
+    with kept, watched(directory, lace) as news:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: news.stop())
+        is_told = False
+        while True:
+            exchange()
+            report = folder.rounds(go_on=go_on)
+            exchange()
+            teller.tell(report)
+            if report.stopped is not None:
+                return ExitCode.BAD
+            if news.trouble and not is_told:
+                is_told = True
+                print_warning(f"{directory} cannot be watched ({news.trouble}); it is looked at every few seconds")
+            is_passing = any(one.is_passing for one in report.troubles)
+            if not news.wait(1.0 if is_passing or is_local else LOOK_AGAIN_S):
+                return ExitCode.OK

@@ -1,0 +1,299 @@
+"""A folder on a real file system, as the engine sees it.
+
+Rule: every path is walked without following a link. A file is written beside its place, synced and renamed; before
+anything is replaced or removed, whoever asked says how it looked, and it must look like that still.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Protocol
+
+from lace.errors import LaceError
+from lace.folder.memory import Signature
+from lace.notation.closing import Closing
+from lace.porcelain.openfolder import CREATE, READ, OpenFolder, with_executable
+from lace.records.fileform import FileKind
+
+FilePath = tuple[bytes, ...]
+OWN = b".lace"  # what the folder knows of itself
+_PART = b".lace-"  # a file that is being written begins like this
+_PART_END = b".part"
+
+
+class Found(NamedTuple):
+    """What a scan found at a path."""
+
+    kind: FileKind
+    executable: bool
+    looked: Signature
+
+
+class ChangedMeanwhile(LaceError):
+    """A file is not as it was a moment ago; it is looked at again in the next round."""
+
+
+class DiskScan(NamedTuple):
+    """What a scan found, and where it could not look."""
+
+    found: dict[FilePath, Found]
+    closed: dict[FilePath, str]  # files and folders that cannot be kept or read, with the reason
+
+
+class Disk(Protocol):
+    """What the engine needs of a file system; the simulator has another one."""
+
+    def scan(self, ignored: Callable[[FilePath, bool], bool]) -> DiskScan: ...
+    def opened(self, path: FilePath) -> AbstractContextManager[StableFile]: ...
+    def link_target(self, path: FilePath) -> bytes: ...
+    def look(self, path: FilePath) -> Found | None: ...
+    def write(
+        self, path: FilePath, content: Iterable[bytes], expected: Found | None, *, executable: bool, time_ns: int | None
+    ) -> Found: ...
+    def make_link(self, path: FilePath, target: bytes, expected: Found | None) -> Found: ...
+    def make_folder(self, path: FilePath) -> Found: ...
+    def remove(self, path: FilePath, expected: Found) -> None: ...
+    def set_executable(self, path: FilePath, expected: Found, *, executable: bool) -> Found: ...
+    def prune(self, path: FilePath) -> None: ...
+    def free_bytes(self) -> int: ...
+    def is_there(self) -> bool: ...
+
+
+class StableFile:
+    """An open file that must not change while it is read."""
+
+    def __init__(self, file: BinaryIO, look: Callable[[], Found]) -> None:
+        self._file = file
+        self._look = look
+        self.found = look()
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return self.found.looked.size
+
+    def read(self, size: int) -> bytes:
+        """The next bytes; Changed if the file is not as it was when it was opened."""
+        data = self._file.read(size)
+        if self._look() != self.found:
+            raise ChangedMeanwhile("the file changed while it was read")
+        return data
+
+
+class RealDisk(Closing):
+    """The file system of this machine."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._below = OpenFolder(root)
+        self._identity = self._identify()
+
+    def _identify(self) -> tuple[int, int] | None:
+        try:
+            there = os.stat(self.root)
+        except OSError:
+            return None
+        return there.st_dev, there.st_ino
+
+    def is_there(self) -> bool:
+        """Whether the folder is the one that was opened, and knows itself."""
+        return self._identify() == self._identity and (self.root / os.fsdecode(OWN)).is_dir()
+
+    def free_bytes(self) -> int:
+        """How much may be written."""
+        return (there := os.statvfs(self.root)).f_bavail * there.f_frsize
+
+    def scan(self, ignored: Callable[[FilePath, bool], bool]) -> DiskScan:
+        """Everything below the folder but what is ignored."""
+        self._below.leave()
+        scan = DiskScan({}, {})
+        self._scan(os.fsencode(self.root), (), scan, ignored)
+        return scan
+
+    def _scan(self, place: bytes, above: FilePath, scan: DiskScan, ignored: Callable[[FilePath, bool], bool]) -> bool:
+        """Whether something is in this folder."""
+        try:
+            with os.scandir(place) as entries:
+                listed = list(entries)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            scan.closed[above] = error.strerror or str(error)
+            return True
+        is_full = False
+        for entry in listed:
+            path = (*above, entry.name)
+            if is_ours(path):
+                continue
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if ignored(path, is_folder):
+                is_full = True
+            elif is_folder:
+                is_full = True
+                if not self._scan(entry.path, path, scan, ignored):
+                    scan.found[path] = Found(FileKind.FOLDER, False, _NO_LOOK)
+            else:
+                is_full = True
+                with suppress(FileNotFoundError):
+                    self._note(path, entry.stat(follow_symlinks=False), scan)
+        return is_full
+
+    def _note(self, path: FilePath, there: os.stat_result, scan: DiskScan) -> None:
+        found = _found(there)
+        if found is None:
+            scan.closed[path] = "neither a file nor a link nor a folder"
+        else:
+            scan.found[path] = found
+
+    def look(self, path: FilePath) -> Found | None:
+        """What is at a path now."""
+        try:
+            there = os.stat(path[-1], dir_fd=self._parent(path), follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        found = _found(there)
+        if found is None:
+            raise ChangedMeanwhile("something that is not a regular file has this path")
+        return found
+
+    def _parent(self, path: FilePath, *, make: bool = False) -> int:
+        return self._below.parent(path[:-1], make=make)
+
+    @contextmanager
+    def opened(self, path: FilePath) -> Iterator[StableFile]:
+        """A file to read."""
+        descriptor = os.open(path[-1], READ, dir_fd=self._parent(path))
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+
+            def look() -> Found:
+                found = _found(os.fstat(descriptor))
+                if found is None or found.kind is not FileKind.FILE:
+                    raise ChangedMeanwhile("something that is not a regular file has this path")
+                return found
+
+            yield StableFile(file, look)
+
+    def link_target(self, path: FilePath) -> bytes:
+        """Where a link leads."""
+        return os.readlink(path[-1], dir_fd=self._parent(path))
+
+    def _require(self, path: FilePath, expected: Found | None) -> None:
+        if self.look(path) != expected:
+            raise ChangedMeanwhile("the file changed meanwhile")
+
+    def write(
+        self, path: FilePath, content: Iterable[bytes], expected: Found | None, *, executable: bool, time_ns: int | None
+    ) -> Found:
+        """Put a file at a path that looks as expected; how it looks then."""
+        parent = self._parent(path, make=True)
+        beside = _PART + b"%d" % os.getpid() + _PART_END
+        descriptor = os.open(beside, CREATE & ~os.O_EXCL | os.O_TRUNC, 0o777 if executable else 0o666, dir_fd=parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for piece in content:
+                    file.write(piece)
+                file.flush()
+                if expected is not None and expected.kind is FileKind.FILE:
+                    mode = os.stat(path[-1], dir_fd=parent, follow_symlinks=False).st_mode
+                    os.fchmod(descriptor, with_executable(mode, executable=executable))
+                if time_ns is not None:
+                    os.utime(descriptor, ns=(time_ns, time_ns))
+                os.fsync(descriptor)
+            self._require(path, expected)
+            if expected is None:
+                self._place(beside, path[-1], parent)
+            else:
+                os.rename(beside, path[-1], src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(beside, dir_fd=parent)
+            raise
+        return self._now(path)
+
+    def _place(self, beside: bytes, name: bytes, parent: int) -> None:
+        """Give a file its name, never over one that came meanwhile, where the file system can tell."""
+        try:
+            os.link(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
+                raise
+            os.rename(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+        else:
+            os.unlink(beside, dir_fd=parent)
+
+    def _now(self, path: FilePath) -> Found:
+        found = self.look(path)
+        if found is None:
+            raise ChangedMeanwhile("the file is gone")
+        return found
+
+    def make_link(self, path: FilePath, target: bytes, expected: Found | None) -> Found:
+        """Put a link at a path that looks as expected."""
+        parent = self._parent(path, make=True)
+        self._require(path, expected)
+        if expected is None:
+            os.symlink(target, path[-1], dir_fd=parent)
+        else:
+            beside = _PART + b"%d" % os.getpid() + _PART_END
+            os.symlink(target, beside, dir_fd=parent)
+            os.rename(beside, path[-1], src_dir_fd=parent, dst_dir_fd=parent)
+        return self._now(path)
+
+    def make_folder(self, path: FilePath) -> Found:
+        """Make an empty folder; one that is there stays."""
+        self._below.parent(path)
+        return Found(FileKind.FOLDER, False, _NO_LOOK)
+
+    def remove(self, path: FilePath, expected: Found) -> None:
+        """Remove what looks as expected."""
+        parent = self._parent(path)
+        if expected.kind is FileKind.FOLDER:
+            os.rmdir(path[-1], dir_fd=parent)
+        else:
+            self._require(path, expected)
+            os.unlink(path[-1], dir_fd=parent)
+
+    def set_executable(self, path: FilePath, expected: Found, *, executable: bool) -> Found:
+        """Let the owner execute a file, or no longer."""
+        descriptor = os.open(path[-1], READ, dir_fd=self._parent(path))
+        try:
+            self._require(path, expected)
+            os.fchmod(descriptor, with_executable(os.fstat(descriptor).st_mode, executable=executable))
+        finally:
+            os.close(descriptor)
+        return self._now(path)
+
+    def prune(self, path: FilePath) -> None:
+        """Remove the empty folders that a path leads through."""
+        self._below.leave()
+        for depth in range(len(path) - 1, 0, -1):
+            try:
+                os.rmdir(path[depth - 1], dir_fd=self._parent(path[:depth]))
+            except OSError:
+                return
+
+    def close(self) -> None:
+        """Let go of the folder; a second time does nothing."""
+        self._below.close()
+
+
+_NO_LOOK = Signature(0, 0, 0, 0)
+
+
+def is_ours(path: FilePath) -> bool:
+    """Whether a path is ours to write and nobody's file."""
+    return path[0] == OWN or (path[-1].startswith(_PART) and path[-1].endswith(_PART_END))
+
+
+def _found(there: os.stat_result) -> Found | None:
+    looked = Signature(there.st_size, there.st_mtime_ns, there.st_ctime_ns, there.st_ino)
+    if stat.S_ISREG(there.st_mode):
+        return Found(FileKind.FILE, bool(there.st_mode & stat.S_IXUSR), looked)
+    if stat.S_ISLNK(there.st_mode):
+        return Found(FileKind.LINK, False, looked)
+    return Found(FileKind.FOLDER, False, _NO_LOOK) if stat.S_ISDIR(there.st_mode) else None

@@ -1,0 +1,472 @@
+"""The rounds of a folder: look at both sides, plan, take the steps.
+
+Rule: a step is taken only if the disk still looks as it was seen, and noted only when it is durable. What goes wrong at
+one path is told and stops no other; what puts many files at risk stops the round with a question.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
+from enum import StrEnum
+
+from lace.errors import InvalidText, LaceError
+from lace.folder.disk import ChangedMeanwhile, Disk, FilePath, Found, StableFile
+from lace.folder.lacetree import FolderPlace, LaceTree, blob_id
+from lace.folder.memory import Memory, Signature
+from lace.folder.merging import common_base, merged
+from lace.folder.planner import Do, FolderStep, plan
+from lace.folder.trees import Item, ShownItem
+from lace.limits import MIB, SECOND_NS
+from lace.notation.digest import hasher
+from lace.notation.identifiers import RecordHash
+from lace.notation.tai import TAI
+from lace.porcelain.content import Content, Cut
+from lace.porcelain.lace import Lace
+from lace.porcelain.openfolder import in_the_way
+from lace.porcelain.putting import PutBatch, PutVerbs
+from lace.records.fileform import (
+    Attributes,
+    FileKind,
+    base_headers,
+    leads_inside,
+    name_of,
+    path_of,
+    read_attributes,
+)
+from lace.records.model import Header
+from lace.values import dataclass
+
+Ignored = Callable[[FilePath, bool], bool]
+_UNREAD = "?"  # the content of a new file that nobody has read yet
+_OLD_ENOUGH_NS = 2 * SECOND_NS  # file systems may keep times by two seconds: a file that is newer is read again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderLimits:
+    """What a round does without asking."""
+
+    max_gone_share: float = 0.5  # of the files that may be deleted on either side
+    min_gone: int = 10  # fewer are never asked about
+    min_free_bytes: int = 64 * MIB  # that stay free on the disk
+    taken_at_once: int = 500  # files stored in one go
+
+
+class FolderQuestion(StrEnum):
+    """Why a round stopped before it did anything."""
+
+    ROOT_GONE = "root-gone"
+    MANY_RETRACTED = "many-retracted"
+    MANY_REMOVED = "many-removed"
+    OLD_LACE = "old-lace"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A question for a person, in one sentence."""
+
+    question: FolderQuestion
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One path that needs a person, or another try."""
+
+    name: str
+    why: str
+    is_passing: bool = False  # it will be tried again and may well work then
+
+
+@dataclass(slots=True)
+class RoundReport:
+    """What a round did."""
+
+    done: Counter[Do] = field(default_factory=Counter)
+    troubles: list[Trouble] = field(default_factory=list)
+    contested: dict[str, list[str]] = field(default_factory=dict)  # by file, what is beside it
+    stopped: Stopped | None = None
+    steps: list[FolderStep] = field(default_factory=list)  # that were taken
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether another round would find nothing to do."""
+        return self.stopped is None and not self.done.total() and not any(one.is_passing for one in self.troubles)
+
+
+class Folder:
+    """One folder over one lace."""
+
+    def __init__(
+        self,
+        lace: Lace,
+        place: FolderPlace,
+        disk: Disk,
+        memory: Memory,
+        *,
+        sign: str | None = None,
+        ignored: Ignored = lambda _, __: False,
+        limits: FolderLimits | None = None,
+        cut: Cut | None = None,
+        now_ns: Callable[[], int],
+    ) -> None:
+        self.lace = lace
+        self.place = place
+        self.disk = disk
+        self.memory = memory
+        self.tree = LaceTree(lace, place, memory.agreed)
+        self._sign = sign
+        self._ignored = ignored
+        self._limits = limits or FolderLimits()
+        self._cut = cut
+        self._now_ns = now_ns
+        self._found: dict[str, Found] = {}
+        self._closed: dict[str, str] = {}
+
+    def rounds(self, *, go_on: bool = False, at_most: int = 8) -> RoundReport:
+        """Rounds until nothing is left to do; what they did together, and what the last one left to people."""
+        total = RoundReport()
+        for _ in range(at_most):
+            report = self.round(go_on=go_on)
+            total.done.update(report.done)
+            total.steps += report.steps
+            total.troubles, total.contested, total.stopped = report.troubles, report.contested, report.stopped
+            if report.is_at_rest or report.stopped or not report.done.total():
+                break
+        return total
+
+    def round(self, *, go_on: bool = False) -> RoundReport:
+        """Look, plan, act, once."""
+        report = RoundReport()
+        if not self.disk.is_there():
+            report.stopped = Stopped(
+                FolderQuestion.ROOT_GONE, "the folder is not there, or is another one; nothing was done"
+            )
+            return report
+        if self._is_old(report, go_on=go_on):
+            return report
+        self.tree.refresh()
+        cursor = self.tree.cursor
+        merges = self._merge(report)
+        if merges:
+            self.tree.refresh()
+        disk = self._look(report)
+        lace = self._visible(self.tree.shown, report)
+        agreed = self._visible(self.memory.agreed, None)
+        steps = plan(lace, disk, agreed)
+        if not go_on and (stopped := self._at_risk(steps, len(agreed))) is not None:
+            report.stopped = stopped
+            return report
+        self._take_steps(steps, report)
+        report.contested = _contested(self.tree.shown)
+        self.memory.at_rest(str(cursor) if report.is_at_rest and not report.troubles else "")
+        self.memory.flush()
+        return report
+
+    # What is there
+
+    def _look(self, report: RoundReport) -> dict[str, Item]:
+        scan = self.disk.scan(self._ignored)
+        self._found, self._closed = {}, {}
+        items: dict[str, Item] = {}
+        for path, why in scan.closed.items():
+            name = name_of(path) if path else ""
+            self._closed[name] = why
+            report.troubles.append(Trouble(name, why))
+        for path, found in scan.found.items():
+            name = name_of(path)
+            try:
+                item = self._item(name, path, found)
+            except (OSError, LaceError) as error:
+                self._closed[name] = why = _told(error)
+                report.troubles.append(Trouble(name, why, isinstance(error, ChangedMeanwhile)))
+                continue
+            self._found[name] = found
+            items[name] = item
+        return items
+
+    def _item(self, name: str, path: FilePath, found: Found) -> Item:
+        """What is at a path; a file is read unless it looks as it did when it was read before."""
+        if found.kind is FileKind.FOLDER:
+            return Item("", FileKind.FOLDER)
+        last = self.memory.agreed.get(name)
+        if last is not None and self.memory.looked.get(name) == found.looked and last.item.kind is found.kind:
+            return Item(last.item.content, found.kind, found.executable)
+        if found.kind is FileKind.LINK:
+            target = self.disk.link_target(path)
+            if not leads_inside(path, target):
+                raise InvalidText("a link that leads out of the folder is not kept", rule="file-link")
+            return Item(blob_id(len(target), iter([target])), FileKind.LINK)
+        if last is None and name not in self.tree.shown:
+            return Item(_UNREAD, FileKind.FILE, found.executable)
+        with self.disk.opened(path) as file:
+            item = Item(blob_id(file.size, _pieces(file)), FileKind.FILE, found.executable)
+        if last is not None and last.item == item:
+            self._agree(name, last, found)  # so that it need not be read next time
+        return item
+
+    def _visible(self, tree: dict[str, ShownItem], report: RoundReport | None) -> dict[str, ShownItem]:
+        """A tree without what is ignored, has no path, or could not be looked at."""
+        found = {}
+        for name, shown in tree.items():
+            if self._closed and (name in self._closed or any(_is_below(name, closed) for closed in self._closed)):
+                continue
+            try:
+                path = path_of(name)
+            except InvalidText as error:
+                if report is not None:
+                    report.troubles.append(Trouble(name, str(error)))
+                continue
+            if path[0] == b".lace":
+                if report is not None:
+                    report.troubles.append(Trouble(name, "this name belongs to the folder itself"))
+                continue
+            if not self._is_ignored(path, shown):
+                found[name] = shown
+        return found
+
+    def _is_ignored(self, path: FilePath, shown: ShownItem) -> bool:
+        if self._ignored(path, shown.item.kind is FileKind.FOLDER):
+            return True
+        return any(self._ignored(path[:depth], True) for depth in range(1, len(path)))
+
+    # What is too much to do unasked
+
+    def _is_old(self, report: RoundReport, *, go_on: bool) -> bool:
+        if self.tree.cursor is not None:
+            return False
+        wanted = [RecordHash(shown.versions[0]) for shown in self.memory.agreed.values()]
+        have: set[RecordHash] = set()
+        for start in range(0, len(wanted), 500):
+            have |= self.lace.store.present(wanted[start : start + 500])
+        lost = {name: shown for name, shown in self.memory.agreed.items() if shown.versions[0] not in have}
+        if not lost:
+            return False
+        if go_on:
+            self.memory.forget(lost)
+            return False
+        text = f"the lace lacks {len(lost):,} versions that this folder has seen: is it an old copy?"
+        report.stopped = Stopped(FolderQuestion.OLD_LACE, text)
+        return True
+
+    def _at_risk(self, steps: Sequence[FolderStep], files: int) -> Stopped | None:
+        for do, question, where in (
+            (Do.RETRACT, FolderQuestion.MANY_RETRACTED, "are gone from the folder: delete them everywhere?"),
+            (Do.REMOVE, FolderQuestion.MANY_REMOVED, "were deleted elsewhere: delete them here too?"),
+        ):
+            gone = sum(step.do is do for step in steps)
+            if gone >= self._limits.min_gone and gone > files * self._limits.max_gone_share:
+                moved = sum(step.do is (Do.TAKE if do is Do.RETRACT else Do.WRITE) for step in steps)
+                if moved < gone:  # a tree that was moved is there under other names
+                    return Stopped(question, f"{gone:,} of {files:,} files {where}")
+        return None
+
+    # The steps
+
+    def _take_steps(self, steps: list[FolderStep], report: RoundReport) -> None:
+        stored = [step for step in steps if step.do in (Do.TAKE, Do.RETRACT)]
+        others = [step for step in steps if step.do not in (Do.TAKE, Do.RETRACT)]
+        size = self._limits.taken_at_once
+        for start in range(0, len(stored), size):
+            self._store(stored[start : start + size], report)
+        for step in others:
+            try:
+                if self._bring(step):
+                    report.steps.append(step)
+                    if step.do is not Do.AGREE:
+                        report.done[step.do] += 1
+            except (OSError, LaceError) as error:
+                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+            if step.do is Do.BLOCKED:
+                report.troubles.append(Trouble(step.name, "a file and a folder have the same name; rename one of them"))
+
+    def _bring(self, step: FolderStep) -> bool:
+        path = path_of(step.name)
+        expected = self._found.get(step.name)
+        if step.do is Do.AGREE:
+            self._agree(step.name, step.shown, expected)
+        elif step.do is Do.REMOVE:
+            assert expected is not None
+            self._require(path, step, expected)
+            self.disk.remove(path, expected)
+            self.disk.prune(path)
+            self._agree(step.name, None, None)
+        elif step.do is Do.WRITE:
+            assert step.shown is not None
+            if expected is not None:
+                self._require(path, step, expected)
+            self._agree(step.name, step.shown, self._write(path, step.shown, step.found, expected))
+        else:
+            return False
+        return True
+
+    def _require(self, path: FilePath, step: FolderStep, expected: Found) -> None:
+        """Read again what is to be replaced or removed: no step is taken on a guess."""
+        if expected.kind is not FileKind.FILE or step.found is None:
+            return
+        with self.disk.opened(path) as file:
+            if file.found != expected or blob_id(file.size, _pieces(file)) != step.found.content:
+                raise ChangedMeanwhile("the file changed meanwhile")
+
+    def _write(self, path: FilePath, shown: ShownItem, item: Item | None, expected: Found | None) -> Found:
+        wanted = shown.item
+        if wanted.kind is FileKind.FOLDER:
+            return self.disk.make_folder(path)
+        record = self.lace.load(RecordHash(shown.versions[0]))
+        if wanted.kind is FileKind.LINK:
+            target = b"".join(self.lace.content(record.hash))
+            if not leads_inside(path, target):
+                raise InvalidText("it is a link that leads out of the folder", rule="file-link")
+            return self.disk.make_link(path, target, expected)
+        if expected is not None and item is not None and (item.kind, item.content) == (wanted.kind, wanted.content):
+            return self.disk.set_executable(path, expected, executable=wanted.executable)
+        if self.disk.free_bytes() < self.lace.content_length(record.hash) + self._limits.min_free_bytes:
+            raise InvalidText("the disk is nearly full", rule="disk-full")
+        time_ns = read_attributes(record.parts.headers).time_ns
+        content = (bytes(piece) for piece in self.lace.content(record.hash))
+        return self.disk.write(path, content, expected, executable=wanted.executable, time_ns=time_ns)
+
+    def _agree(self, name: str, shown: ShownItem | None, found: Found | None) -> None:
+        self.memory.agree(name, shown, None if found is None else self._settled(found))
+
+    def _settled(self, found: Found) -> Signature | None:
+        """How a file looked, if a change in the same tick of the clock would show."""
+        age_ns = self._now_ns() - max(found.looked.mtime_ns, found.looked.ctime_ns)
+        return found.looked if found.kind is not FileKind.FOLDER and age_ns >= _OLD_ENOUGH_NS else None
+
+    def _store(self, steps: Sequence[FolderStep], report: RoundReport) -> None:
+        """Store what is on disk, and that something is gone, durable before it is noted."""
+        kept: list[tuple[FolderStep, ShownItem | None, Found | None]] = []
+        with self.lace.batch() as batch:
+            for step in steps:
+                try:
+                    tai = self._time_after(step.bases)
+                    if step.do is Do.RETRACT:
+                        headers = (("Retract", "all"), *base_headers(step.bases))
+                        self._put(batch, b"", step.name, tai, headers)
+                        kept.append((step, None, None))
+                        continue
+                    assert step.found is not None
+                    found = self._found[step.name]
+                    item, version = self._take(batch, step, found, tai)
+                    kept.append((step, ShownItem(item, (version,)), found))
+                except (OSError, LaceError) as error:
+                    report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+        for step, shown, found_then in kept:
+            self._agree(step.name, shown, found_then)
+            report.done[step.do] += 1
+            report.steps.append(step)
+
+    def _take(self, batch: PutBatch, step: FolderStep, found: Found, tai: str) -> tuple[Item, str]:
+        assert step.found is not None
+        path, kind = path_of(step.name), found.kind
+        said = Attributes(kind, found.executable, found.looked.mtime_ns if kind is FileKind.FILE else None)
+        headers = (*base_headers(step.bases), *said.headers())
+        if kind is not FileKind.FILE:
+            content = self.disk.link_target(path) if kind is FileKind.LINK else b""
+            return step.found, self._put(batch, content, step.name, tai, headers)
+        with self.disk.opened(path) as file:
+            if file.found != found:
+                raise ChangedMeanwhile("the file changed meanwhile")
+            hashed = HashedFile(file)
+            version = self._put(batch, hashed, step.name, tai, headers, file.size)
+        return Item(hashed.blob_id, FileKind.FILE, found.executable), version
+
+    def _put(
+        self, to: PutVerbs, content: Content, name: str, tai: str, headers: Iterable[Header], size: int | None = None
+    ) -> str:
+        group, app, full = self.place.group, self.place.app, self.place.full(name)
+        return to.put(
+            content,
+            group=group,
+            app=app,
+            name=full,
+            tai=tai,
+            headers=headers,
+            sign=self._sign,
+            size=size,
+            cut=self._cut,
+        )
+
+    def _time_after(self, bases: Iterable[str]) -> str:
+        """Now, or just after the newest version that a new one takes the place of (082-BASE-04)."""
+        latest = TAI.of_unix_ns(self._now_ns())
+        for base in bases:
+            record = self.lace.store.get_head(RecordHash(base), 4096)
+            if record is not None:
+                latest = max(latest, TAI(self.lace.load(RecordHash(base)).parts.tai).plus_ns(1))
+        return latest
+
+    # Contested texts
+
+    def _merge(self, report: RoundReport) -> int:
+        """Store the merge of each contested text whose two heads go together line by line."""
+        count = 0
+        for name, versions in list(self.tree.contested.items()):
+            shown = self.tree.shown.get(name)
+            beside = [other for other in self.tree.shown.values() if other.beside == name]
+            if shown is None or len(beside) != 1 or {shown.item.kind, beside[0].item.kind} != {FileKind.FILE}:
+                continue
+            pair = sorted([shown, beside[0]], key=lambda one: one.versions[0])
+            base = common_base(versions, pair[0].versions[0], pair[1].versions[0])
+            if base is None or base.meaning is None:
+                continue
+            text = self._merged_text(base.hash, pair)
+            if text is not None:
+                bases = (*shown.versions, *beside[0].versions)
+                said = Attributes(FileKind.FILE, any(one.item.executable for one in pair), self._now_ns())
+                headers = (*base_headers(bases), *said.headers())
+                self._put(self.lace, text, name, self._time_after(bases), headers, len(text))
+                count += 1
+        return count
+
+    def _merged_text(self, base: str, pair: Sequence[ShownItem]) -> bytes | None:
+        hashes = [base, *(one.versions[0] for one in pair)]
+        try:
+            if any(self.lace.content_length(one) > MIB for one in hashes):
+                return None
+            return merged(*(self.lace.get(one) for one in hashes))
+        except LaceError:
+            return None  # a part of it is not here yet
+
+
+def _contested(shown: dict[str, ShownItem]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, one in shown.items():
+        if one.beside:
+            found.setdefault(one.beside, []).append(name)
+    return found
+
+
+class HashedFile:
+    """A file on its way into the lace, whose hash is known once it was read."""
+
+    def __init__(self, file: StableFile) -> None:
+        self._file = file
+        self._hash = hasher()
+        self._hash.update(b"Data-Length: %d\n\n" % file.size)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        data = self._file.read(size)
+        self._hash.update(data)
+        return data
+
+    @property
+    def blob_id(self) -> str:
+        """The hash that the content has as a Blob."""
+        return RecordHash.of("B", self._hash.digest())
+
+
+def _pieces(file: StableFile) -> Iterator[bytes]:
+    while data := file.read(4 * MIB):
+        yield data
+
+
+def _is_below(name: str, closed: str) -> bool:
+    return not closed or name.startswith(f"{closed}/")
+
+
+def _told(error: Exception) -> str:
+    return in_the_way(error) if isinstance(error, OSError) else str(error)

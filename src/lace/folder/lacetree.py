@@ -1,0 +1,179 @@
+"""The lace tree: what the versions below a place put into a folder, followed from record to record.
+
+Rule: only what is new in the lace is read; a version that both sides agreed on is known without reading it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+
+from lace.folder.contested import KnownVersion, shown_of
+from lace.folder.trees import Item, ShownItem
+from lace.notation.digest import hasher
+from lace.notation.identifiers import RecordHash
+from lace.porcelain.lace import Lace
+from lace.records.fileform import Attributes, FileKind, bases_of, read_attributes
+from lace.records.manifest import content_length, full_hash, is_manifest
+from lace.records.model import ValidRecord
+from lace.records.retraction import ALL
+from lace.store.base import Entry, StoreCursor
+from lace.values import dataclass
+
+_NESTED = "/chunks/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderPlace:
+    """Where the records of a folder are: a group, an app and, if wanted, the beginning of a Name."""
+
+    group: str
+    app: str
+    name: str = ""
+
+    def full(self, name: str) -> str:
+        """The Name of the record of a path."""
+        return f"{self.name}/{name}" if self.name else name
+
+    def relative(self, name: str) -> str | None:
+        """What a Name says beyond the place; None if it is not below it, or a part of a content."""
+        if self.name:
+            if not name.startswith(f"{self.name}/"):
+                return None
+            name = name[len(self.name) + 1 :]
+        return None if _NESTED in f"/{name}" and _is_nested(name) else name
+
+    def __str__(self) -> str:
+        return f"//{self.group}//{self.app}" + (f"//{self.name}" if self.name else "")
+
+
+def _is_nested(name: str) -> bool:
+    above, _, last = name.rpartition("/")
+    start, dots, end = last.partition("..")
+    return (above == "chunks" or above.endswith("/chunks")) and bool(dots) and start.isdigit() and end.isdigit()
+
+
+class LaceTree:
+    """What a lace shows below a place."""
+
+    def __init__(self, lace: Lace, place: FolderPlace, agreed: Mapping[str, ShownItem]) -> None:
+        self._lace = lace
+        self._place = place
+        self._known = {shown.versions[0]: shown.item for shown in agreed.values()}
+        self._cursor: StoreCursor | None = None
+        self._shown_at: dict[str, tuple[str, ...]] = {}  # by name the names of what it shows, itself and those beside
+        self.shown: dict[str, ShownItem] = {}
+        self.contested: dict[str, list[KnownVersion]] = {}  # all versions of the files that have several heads
+
+    def refresh(self) -> bool:
+        """Read what is new; whether something was."""
+        now = self._lace.store.cursor()
+        if now == self._cursor:
+            return False
+        before, self._cursor = self._cursor, now
+        names = None if before is None or before.removal != now.removal else self._new_names(before)
+        if names is None:
+            self.shown.clear()
+            self._shown_at.clear()
+            entries = self._lace.store.entries(self._place.group, self._place.app, self._place.name)
+            for name, together in groupby(entries, lambda entry: entry.name):
+                self._show(name, list(together))
+        else:
+            for name in names:
+                self._show(name, self._lace.store.versions(self._place.group, self._place.app, name))
+        return True
+
+    @property
+    def cursor(self) -> StoreCursor | None:
+        """What was read last."""
+        return self._cursor
+
+    def rest_at(self, cursor: StoreCursor, agreed: Mapping[str, ShownItem]) -> None:
+        """Take what was agreed for what the lace shows, for nothing was left to do at this cursor."""
+        self._cursor = cursor
+        for name, shown in agreed.items():
+            self.shown[name] = shown
+            of = shown.beside or name
+            self._shown_at[of] = (*self._shown_at.get(of, ()), name)
+
+    def _new_names(self, since: StoreCursor) -> set[str] | None:
+        names = set()
+        for count, (_, record) in enumerate(self._lace.store.records_since(since.record)):
+            if count > 10_000:
+                return None  # listing everything is quicker
+            if record.type != "B":
+                parts = self._lace.load(record).parts
+                if (parts.group, parts.app) == (self._place.group, self._place.app):
+                    names.add(parts.name)
+        return names
+
+    def _show(self, full: str, entries: list[Entry]) -> None:
+        name = self._place.relative(full)
+        if name is None:
+            return
+        policy = self._lace.tip_policy()
+        admitted = list(_unless_named_as_withdrawn(entry for entry in reversed(entries) if policy.admits(entry)))
+        alone = self._known.get(admitted[0].hash) if len(admitted) == 1 else None
+        if alone is not None:
+            versions = [KnownVersion(admitted[0].hash, admitted[0].tai, admitted[0].signer, None, alone)]
+        else:
+            versions = [self._version(entry) for entry in admitted]
+        for old in self._shown_at.pop(name, ()):
+            if old == name or self.shown[old].beside == name:
+                self.shown.pop(old, None)
+        found = shown_of(name, versions)
+        for at, shown in found.items():
+            if not shown.beside or at not in self.shown or self.shown[at].beside:  # a file of its own comes first
+                self.shown[at] = shown
+        if found:
+            self._shown_at[name] = tuple(found)
+        if len(found) > 1:
+            self.contested[name] = versions
+        else:
+            self.contested.pop(name, None)
+
+    def _version(self, entry: Entry) -> KnownVersion:
+        record = self._lace.load(entry.hash)
+        headers = record.parts.headers
+        meaning = None if entry.withdraws == (ALL,) else self._item(record)
+        return KnownVersion(entry.hash, entry.tai, entry.signer, bases_of(headers), meaning)
+
+    def _item(self, record: ValidRecord) -> Item:
+        known = self._known.get(record.hash)
+        return known if known is not None else item_of(self._lace, record)
+
+
+def _unless_named_as_withdrawn(newest_first: Iterable[Entry]) -> Iterator[Entry]:
+    """The versions but those that a retraction withdraws by their hash, and such retractions themselves (081)."""
+    withdrawn: set[str] = set()
+    for entry in newest_first:
+        if entry.hash in withdrawn:
+            continue
+        if entry.withdraws and entry.withdraws != (ALL,):
+            withdrawn.update(entry.withdraws)
+        else:
+            yield entry
+
+
+def item_of(lace: Lace, record: ValidRecord) -> Item:
+    """What a record puts into a folder."""
+    said: Attributes = read_attributes(record.parts.headers)
+    if said.kind is FileKind.FOLDER:
+        return Item("", FileKind.FOLDER)
+    return Item(_content_id(lace, record), said.kind, said.executable)
+
+
+def _content_id(lace: Lace, record: ValidRecord) -> str:
+    if not is_manifest(record):
+        return record.parts.blob_hash
+    stated = full_hash(record)
+    return stated if stated is not None else blob_id(content_length(record), lace.content(record.hash))
+
+
+def blob_id(size: int, pieces: Iterator[memoryview] | Iterator[bytes]) -> str:
+    """The hash that a content has as a Blob."""
+    running = hasher()
+    running.update(b"Data-Length: %d\n\n" % size)
+    for piece in pieces:
+        running.update(piece)
+    return RecordHash.of("B", running.digest())
