@@ -349,8 +349,8 @@ def _by_reading(spark: SparkSession, files: Files, table: str, parquet: Sequence
                     path=item.name,
                     rows=row["rows"],
                     bytes=item.size,
-                    first=row["first"],
-                    last=row["last"],
+                    first=row["first"] or "",
+                    last=row["last"] or "",
                     low=_ends(row, "low", columns),
                     high=_ends(row, "high", columns),
                 )
