@@ -77,6 +77,38 @@ def test_put_warns_when_its_record_is_not_the_tip() -> None:
     assert "//u//ding//links/1 has a newer record, so this one is not its tip" in result.stderr
 
 
+def test_a_coordinate_says_where_as_the_options_do() -> None:
+    Path("plan.txt").write_text("a plan")
+    whole = lace("put", "a.lace", "//club//notes//x/y", "plan.txt", "--json")
+    assert json.loads(whole.stdout)["coordinate"] == "//club//notes//x/y"
+    own = lace("put", "a.lace", "//club//notes", "plan.txt", "--json")
+    assert json.loads(own.stdout)["coordinate"] == "//club//notes//plan.txt"
+    assert lace("get", "a.lace", "//club//notes//plan.txt").stdout == "a plan"
+    Path("d").mkdir()
+    Path("d/one").write_text("1")
+    assert lace("put", "a.lace", "//club//notes//home", "d").exit_code == ExitCode.OK
+    assert lace("get", "a.lace", "//club//notes//home/one").stdout == "1"
+    typed = lace("put", "a.lace", "//club//notes//typed", "-", given="typed")
+    assert typed.exit_code == ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan.txt"],
+        ["//club", "plan.txt"],
+        ["//club//notes//x", "plan.txt", "--name", "y"],
+        ["//club//notes", "-"],
+        ["club/notes/x", "plan.txt"],
+        ["//club//no{tes//x", "plan.txt"],
+        ["//club//notes//x", "plan.txt", "more"],
+    ],
+)
+def test_a_place_that_is_none_is_a_usage_error(words: list[str]) -> None:
+    Path("plan.txt").write_text("a plan")
+    assert lace("put", "a.lace", *words).exit_code == ExitCode.USAGE
+
+
 def test_a_record_dated_too_far_ahead_is_stored_and_said_to_be_no_tip() -> None:
     stored = lace(
         "put", "a.lace", "-g", "u", "-a", "ding", "-n", "x", "--tai", "9999999999:000000000", "-", given="later"
@@ -333,7 +365,7 @@ def test_repair_finds_the_records_of_a_lace_whose_beginning_was_overwritten(stag
         (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--header", "x"], ExitCode.USAGE, "NAME=VALUE"),
         (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--header", "TAI=1"], ExitCode.BAD, "TAI"),
         (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--link", "a=b"], ExitCode.BAD, "link"),
-        (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--tai", "now"], ExitCode.USAGE, "10 digits"),
+        (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--tai", "now"], ExitCode.USAGE, "a time is 2026-11-18"),
         (["put", "a.lace", "text.lace"], ExitCode.USAGE, "--group"),
         (["rm", "a.lace"], ExitCode.USAGE, "HASH"),
     ],

@@ -248,3 +248,84 @@ def test_a_program_that_knows_nothing_of_policies_still_carries_the_records(anna
         late.run("interlace", "club.lace", served.address)
     assert late.names() == {"plan"}
     assert late.names(app="diary") == set()
+
+
+@pytest.mark.long
+def test_a_server_is_checked_before_it_serves(anna: Person) -> None:
+    said = anna.run("serve", "club.lace", "tcp:127.0.0.1:0", "--check")
+    assert "would serve at tcp:127.0.0.1:0, by the policy of the lace" in said
+    (anna.folder / "wrong.lace").write_text(
+        "SelectHave(P) :- Fild(P,'Group',_,'club').\nSelectAdvertised(P,S) :- Advertised(P,S).\n"
+    )
+    told = anna.run("serve", "club.lace", "tcp:127.0.0.1:0", "--check", "--select", "wrong.lace")
+    assert "nothing supplies Fild/4" in told
+    assert "--select: not by the policy of club.lace" in told
+    anna.run("serve", "club.lace", "tcp:127.0.0.1:0", "--check", "--key", "nobody", exits=2)
+    (anna.folder / "lace.toml").write_text(
+        'store = "club.lace"\nlisten = ["tcp:127.0.0.1:4790"]\nselect = ["//club"]\n'
+    )
+    assert "by the policy" in anna.run("serve", "--config", "lace.toml", "--check")
+
+
+@pytest.mark.long
+def test_a_typo_is_never_signed_unless_its_author_insists(anna: Person) -> None:
+    before = anna.run("policy", "log", "club.lace", "--json")
+    typo = "SelectHave(P) :- Have(P), Field(P,'Gruop',_,'club').\nSelectAdvertised(P,S) :- Advertised(P,S).\n@people\n"
+    (anna.folder / "select.lace").write_text(typo)
+    said = anna.run("policy", "set", "club.lace", "select.lace", exits=1)
+    assert "Gruop" in said
+    assert "likely mistake" in said
+    (anna.folder / "bad.lace").write_text("SelectHave(P) :- Have(P), not Other(P\n")
+    anna.run("policy", "set", "club.lace", "bad.lace", exits=1)
+    (anna.folder / "tip.toml").write_text('writers = "membres"\n')
+    assert "did you mean members?" in anna.run("policy", "set", "club.lace", "tip.toml", exits=1)
+    (anna.folder / "quota.toml").write_text('signer = "64 megabytes"\n')
+    anna.run("policy", "set", "club.lace", "quota.toml", exits=1)
+    assert anna.run("policy", "log", "club.lace", "--json") == before
+    anna.run("policy", "set", "club.lace", "select.lace", "--anyway")
+    assert "Gruop" in anna.run("policy", "check", "club.lace", exits=1)
+
+
+@pytest.mark.long
+def test_rules_that_nobody_else_would_get_are_refused(anna: Person) -> None:
+    (anna.folder / "select.lace").write_text("SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S).\n")
+    assert "nobody would get it" in anna.run("policy", "set", "club.lace", "select.lace", exits=1)
+
+
+@pytest.mark.long
+def test_who_is_no_admin_can_sign_no_policy(anna: Person, bob: Person) -> None:
+    with api.open(anna.path) as lace, api.open(bob.path) as other:
+        for _, body in lace.store.bodies_since():
+            other.put_stored(body)
+    assert "no key of your ring is an admin" in bob.run("policy", "set", "club.lace", "members", "--app", "x", exits=7)
+    told = bob.run("policy", "set", "club.lace", "members", "--app", "x", "--admin", "bob", exits=1)
+    assert "only an admin of //club may set its policy" in told
+    assert "membres" not in bob.run("policy", "show", "club.lace")
+
+
+@pytest.mark.long
+def test_edit_opens_the_text_checks_it_and_signs_it(anna: Person) -> None:
+    editor = anna.folder / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i s/members/admins/ "$1"\n')
+    editor.chmod(0o755)
+    anna.environment["EDITOR"] = str(editor)
+    assert "signed" in anna.run("policy", "edit", "club.lace", "tip")
+    assert 'writers = "admins"' in anna.run("policy", "show", "club.lace", "tip")
+    assert "nothing changed" in anna.run("policy", "edit", "club.lace", "tip")
+    editor.write_text('#!/bin/sh\nsed -i s/admins/adminz/ "$1"\n')
+    anna.run("policy", "edit", "club.lace", "tip", exits=1)
+    assert "adminz" in (anna.folder / "club.lace.tip.toml").read_text()
+    changes = anna.run("policy", "log", "club.lace", "tip", "--changes")
+    assert '+ writers = "admins"' in changes
+    assert '- writers = "members"' in changes
+
+
+@pytest.mark.long
+def test_quotas_of_the_policy_hold_where_no_option_says_any(anna: Person, bob: Person) -> None:
+    (anna.folder / "quota.toml").write_text('signer = "2 records"\n')
+    anna.run("policy", "set", "club.lace", "quota.toml")
+    for number in range(4):
+        bob.put("notes", f"n{number}", "x")
+    with anna.serving("--key", "anna") as served:
+        bob.run("interlace", "club.lace", served.address, "--key", "bob", exits=9)
+    assert len(anna.names() - {"plan"}) == 2

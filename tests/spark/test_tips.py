@@ -8,6 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lace
+from lace.people.kinds import PolicyKind
+from lace.people.root import Root
+from lace.porcelain.policy import set_policy
 from lace.records.keys import SigningKey
 from lace.records.tip import LOOKED_AT, TipPolicy
 from lace.runtime.clock import SystemClock
@@ -83,6 +86,33 @@ def test_spark_and_a_lace_give_the_same_tips(
     assert ("n/7" in found) == (horizon_s is not None)  # what is dated too far ahead withdraws nothing
     assert any(others for _, _, others in found.values())
     assert found["long"][2] == []  # its other writer lies further back than is looked at
+
+
+@pytest.mark.parametrize("rules", ['writers = "members"\n', 'writers = "anybody"\n[apps]\na = "admins"\n'])
+def test_spark_and_a_lace_give_the_same_tips_under_a_policy(
+    spark: SparkSession, bundle: Path, tmp_path: Path, rules: str
+) -> None:
+    founder, member = KEYS[1], KEYS[2]
+    assert founder is not None
+    assert member is not None
+    with lace.open(tmp_path / "c.lace", create=True) as opened:
+        opened.import_(bundle)
+        set_policy(opened, {PolicyKind.TIP: rules}, Root("u", founder.verifier), founder)
+        said = [("State", "in"), ("Role", "member")]
+        opened.put(b"", group="u", app="member", name=member.verifier, sign=founder, headers=said)
+        opened.export(tmp_path / "c.bundle")
+        policy = opened.tip_policy()
+        expected = {
+            (row["App"], row["Name"]): (row.hash, [(one.signer, one.hash) for one in row.concurrent])
+            for row in opened.list(tips=True)
+        }
+    records = spark.read.format("lace").load(str(tmp_path / "c.bundle")).where("_corrupt_record is null")
+    found = {
+        (row["app"], row["name"]): (row["hash"], [(one["signed_by"], one["hash"]) for one in row["concurrent"]])
+        for row in tips(records, policy).collect()
+    }
+    assert found == expected
+    assert any(name != "long" for app, name in found if app == "a")
 
 
 def test_without_a_policy_the_horizon_is_one_day(spark: SparkSession, bundle: Path) -> None:

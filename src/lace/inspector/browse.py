@@ -237,7 +237,7 @@ def several(tip: Tip) -> Markup | None:
 
 def no_tip() -> Markup:
     """A badge for a name without a tip."""
-    title = "Every version is withdrawn or dated too far ahead."
+    title = "Every version is withdrawn, dated too far ahead, or by somebody who may not write here."
     return join(" ", tag("span", "no tip", class_="badge warn", title=title))
 
 

@@ -26,8 +26,10 @@ from lace.store.base import RecordStore
 ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP = "admin", "member", "device", "invite"
 LEFT_APP, SUCCESSOR_APP, POLICY_APP = "left", "successor", "policy"
 PEOPLE_APPS = (ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP, LEFT_APP, SUCCESSOR_APP, POLICY_APP)
-ADMIN, MEMBER = Predicate("Admin", 1), Predicate("Member", 1)
+ADMIN, MEMBER, KEPT = Predicate("Admin", 1), Predicate("Member", 1), Predicate("KeptNamed", 2)
 _Kept = dict[tuple[Root, Predicate], tuple[tuple[str, ...], frozenset[Verifier]]]
+_KeptRows = dict[tuple[Root, Predicate], tuple[tuple[str, ...], list[tuple[str, ...]]]]
+_KEPT_ROWS: WeakKeyDictionary[RecordStore, _KeptRows] = WeakKeyDictionary()
 _KEPT: WeakKeyDictionary[RecordStore, _Kept] = WeakKeyDictionary()
 
 
@@ -64,7 +66,7 @@ def members_in_force(store: RecordStore, root: Root) -> frozenset[Verifier]:
 def people_named(store: RecordStore, root: Root, predicate: Predicate) -> frozenset[Verifier]:
     """The people for whom a predicate of the core rules holds; worked out again only when people records change."""
     kept = _KEPT.setdefault(store, {})
-    records = _people_records(store, root.group)
+    records = people_signature(store, root.group)
     found = kept.get((root, predicate))
     if found is None or found[0] != records:
         people = frozenset(Verifier(verifier) for (verifier,) in derived(store, root, predicate))
@@ -72,6 +74,21 @@ def people_named(store: RecordStore, root: Root, predicate: Predicate) -> frozen
     return found[1]
 
 
-def _people_records(store: RecordStore, group: str) -> tuple[str, ...]:
+def kept_of_admins(store: RecordStore, root: Root) -> frozenset[tuple[str, str]]:
+    """The records of former admins that count although they are not admins any more: each with who signed it."""
+    return frozenset((record, signer) for record, signer in rows_in_force(store, root, KEPT))
+
+
+def rows_in_force(store: RecordStore, root: Root, predicate: Predicate) -> list[tuple[str, ...]]:
+    """What `derived` gives, worked out again only when people records change."""
+    kept = _KEPT_ROWS.setdefault(store, {})
+    records = people_signature(store, root.group)
+    found = kept.get((root, predicate))
+    if found is None or found[0] != records:
+        found = kept[root, predicate] = (records, derived(store, root, predicate))
+    return found[1]
+
+
+def people_signature(store: RecordStore, group: str) -> tuple[str, ...]:
     """The people records that decide who is who, by their hashes."""
     return tuple(str(entry.hash) for app in PEOPLE_APPS if app != POLICY_APP for entry in store.entries(group, app))

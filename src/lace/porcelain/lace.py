@@ -57,18 +57,19 @@ from lace.records.coordinate import (
 from lace.records.keys import Signer, SigningKey
 from lace.records.manifest import content_length
 from lace.records.model import ValidRecord
-from lace.records.tip import JudgedVersion, TipPolicy, judged
+from lace.records.tip import JudgedVersion, TipPolicy, TipWriters, judged
 from lace.records.validate import validate
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.identity.keyring import KeyRing
 from lace.store import MemoryStore, open_store
-from lace.store.base import Entry, RecordStore, StoreStat
+from lace.store.base import Entry, RecordStore, StoreCursor, StoreStat
 from lace.store.forgotten import all_forgotten, take_again
 
 if TYPE_CHECKING:
     from lace.datalog.explain.explanation import Explanation
     from lace.datalog.meter import Interrupt
     from lace.intake.bundles import ImportReport, RejectedSink
+    from lace.people.root import Root
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.forgetting import Forgotten
     from lace.porcelain.policy import LacePolicy
@@ -96,6 +97,8 @@ class Lace(PutVerbs, Closing):
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
         self._batches = batches or BatchLimits()
+        # who may move tips, at a moment
+        self._writers: tuple[tuple[StoreCursor, Root | None], tuple[TipWriters, ...]] | None = None
         self.horizon_s = horizon_s  # records dated further ahead are never tips and are refused from peers
 
     @property
@@ -199,7 +202,9 @@ class Lace(PutVerbs, Closing):
         policy = self.tip_policy()
         if as_of is not None:
             moment = TAI.of_text(as_of)
-            policy = TipPolicy(until=moment if policy.until is None else min(moment, policy.until))
+            policy = TipPolicy(
+                until=moment if policy.until is None else min(moment, policy.until), writers=policy.writers
+            )
         return check_out(self, Path(folder), place, policy=policy, replace=replace, progress=progress)
 
     def list(
@@ -339,6 +344,22 @@ class Lace(PutVerbs, Closing):
             raise self._no_tip(coordinate)
         return tip
 
+    def at(self, time: str) -> Lace:
+        """This lace as it was at a time: TAI text or ISO 8601, where a date is its first moment in UTC.
+
+        It reads what was there by the time that records tell, and takes no records. It ends with this lace.
+        """
+        from lace.porcelain.past import PastLace
+
+        moment, until = TAI.of_text(time), self.tip_policy().until
+        return PastLace(self, moment if until is None else TAI(min(moment, until)))
+
+    def revert(self, target: str, to: str, *, sign: Signer | str | None = None) -> RecordHash:
+        """Put an earlier version of a coordinate once more, so that it is the tip: by its hash, or as of a time."""
+        from lace.porcelain.past import revert
+
+        return revert(self, target, to, sign=sign)
+
     def history(self, target: str | Coordinate) -> Iterator[JudgedVersion[Entry]]:
         """The versions of a coordinate, newest first, each with what it counts for and what withdraws it."""
         coordinate = parse_coordinate(target) if isinstance(target, str) else target
@@ -381,8 +402,15 @@ class Lace(PutVerbs, Closing):
         return self._clock
 
     def tip_policy(self) -> TipPolicy:
-        """What decides a tip now: only the clock and the horizon, which both sides share."""
-        return TipPolicy.at(self._clock.tai(), self.horizon_s)
+        """What decides a tip now: the clock, the horizon, and who may write as the policy says."""
+        from lace.people.root import pinned_root
+        from lace.people.tipwriters import tip_writers
+
+        plain = TipPolicy.at(self._clock.tai(), self.horizon_s)
+        moment = self.store.cursor(), pinned_root(self.store)
+        if self._writers is None or self._writers[0] != moment:
+            self._writers = moment, tip_writers(self.store, plain)
+        return TipPolicy(until=plain.until, writers=self._writers[1])
 
     def policy(self) -> LacePolicy | None:
         """The policy that this lace carries; None if nobody pinned a root here (`lace policy set`, `lace join`)."""
@@ -404,7 +432,7 @@ class Lace(PutVerbs, Closing):
         error = NotFound(f"there is no record at {coordinate}", place="" if versions else str(coordinate))
         if versions:
             others = "there is 1 other version" if versions == 1 else f"there are {versions:,} other versions"
-            dated = ", dated too far ahead to be its tip" if coordinate.version is None else ""
+            dated = ", none of which may be its tip" if coordinate.version is None else ""
             error.add_note(f"{others} at this coordinate{dated}; `lace ls` shows what there is")
         return error
 

@@ -93,7 +93,7 @@ def entry_rows(
         entry = found.version
         is_tip = tip is not None and tip.entry.hash == entry.hash
         if (tips and not is_tip) or not (
-            withdrawn or is_tip or found.state in (VersionState.STANDS, VersionState.AHEAD)
+            withdrawn or is_tip or found.state in (VersionState.STANDS, VersionState.AHEAD, VersionState.BARRED)
         ):
             continue
         fields = _entry_fields(entry)

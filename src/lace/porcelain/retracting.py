@@ -60,7 +60,14 @@ def _write(lace: Lace, wanted: Sequence[Retracting], sign: Signer | str | None, 
 
 def _newest(lace: Lace, where: Coordinate) -> Entry | None:
     """The newest version that counts: a retraction withdraws only what is older than itself."""
-    return next((found.version for found in lace.history(where) if found.state is not VersionState.AHEAD), None)
+    return next(
+        (
+            found.version
+            for found in lace.history(where)
+            if found.state not in (VersionState.AHEAD, VersionState.BARRED)
+        ),
+        None,
+    )
 
 
 def _retraction(lace: Lace, target: str) -> Retracting:

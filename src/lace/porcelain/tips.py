@@ -27,6 +27,9 @@ class Tip:
     entry: Entry
     concurrent: tuple[Entry, ...] = ()  # the newest version of each other writer, newest first
     passed_over: tuple[Entry, ...] = ()  # newer versions dated too far ahead, newest first; LOOKED_AT at most
+    barred: tuple[
+        Entry, ...
+    ] = ()  # newer versions by somebody who may not write there, newest first; LOOKED_AT at most
     retractions: tuple[Entry, ...] = ()  # newer versions that withdraw others, newest first; LOOKED_AT at most
 
     def notices(self, told: Callable[[Entry], str] | None = None) -> Iterator[str]:
@@ -40,6 +43,10 @@ class Tip:
             count = len(self.passed_over)
             newer = "1 version is" if count == 1 else f"{count:,} versions are"
             yield f"{newer} dated too far ahead to be the tip: by {listed(self.passed_over, told)}"
+        if self.barred:
+            count = len(self.barred)
+            newer = "1 newer version does" if count == 1 else f"{count:,} newer versions do"
+            yield f"{newer} not count, because the policy lets others write here: by {listed(self.barred, told)}"
         if self.retractions:
             yield f"versions newer than this one were withdrawn: by {listed(self.retractions, told)}"
 
@@ -84,7 +91,8 @@ def describe_tip(
             if choice is None or _is_chosen(found.version, choice):
                 newer[found.state].append(found.version)
     _, *concurrent = newest_by_writer(chain([tip], _readable(versions, policy, choice, within)))
-    return Tip(tip, tuple(concurrent), tuple(newer[VersionState.AHEAD]), tuple(newer[VersionState.RETRACTS]))
+    others = (VersionState.AHEAD, VersionState.BARRED, VersionState.RETRACTS)
+    return Tip(tip, tuple(concurrent), *(tuple(newer[state]) for state in others))
 
 
 def withdrawal(versions: Versions, policy: TipPolicy) -> Entry | None:

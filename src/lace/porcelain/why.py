@@ -21,7 +21,9 @@ from lace.facts.derive import FieldOccurrence, field_occurrences
 from lace.facts.predicates import (
     ADVERTISED,
     ADVERTISED_FIELD,
+    APP,
     CAN_QUERY_RECORD,
+    GROUP,
     PEER,
     RECORD_PREDICATES,
     SELECT_ADVERTISED,
@@ -194,6 +196,8 @@ def _as_version(lace: Lace, coordinate: str, wanted: RecordHash) -> tuple[str, s
             tip = tip or (version if state is VersionState.STANDS else None)
         elif state is VersionState.AHEAD:
             return f"it is dated too far ahead to be the tip of {coordinate}", ""
+        elif state is VersionState.BARRED:
+            return f"its writer may not move the tip of {coordinate}: the policy lets others write there", ""
         elif state is VersionState.RETRACTS:
             return f"it withdraws versions of {coordinate}; an exchange moves it like any record", ""
         elif by is not None:
@@ -401,6 +405,8 @@ class _Listed:
     hash: str
     signer: str | None
     withdraws: Withdraws
+    group: str
+    app: str
 
 
 def tip_listed(coordinate: str, offered: Iterable[Advertisement], policy: TipPolicy) -> str | None:
@@ -408,7 +414,14 @@ def tip_listed(coordinate: str, offered: Iterable[Advertisement], policy: TipPol
     from lace.porcelain.preview import content_bytes, rows  # only here: it loads everything that dials
 
     there = [
-        _Listed(row[TAI_FIELD], row.hash, row[SIGNED_BY] or None, withdrawn_by(_headers(row), content_bytes(row)))
+        _Listed(
+            row[TAI_FIELD],
+            row.hash,
+            row[SIGNED_BY] or None,
+            withdrawn_by(_headers(row), content_bytes(row)),
+            row[GROUP],
+            row[APP],
+        )
         for row in rows(offered)
         if row.coordinate == coordinate
     ]

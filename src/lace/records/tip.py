@@ -6,7 +6,7 @@ order they came and which keys signed here make no difference: same versions and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
@@ -31,6 +31,10 @@ class CoordinateVersion(OrderedVersion, Protocol):
     """What is known of a record at a coordinate without reading it."""
 
     @property
+    def group(self) -> str: ...
+    @property
+    def app(self) -> str: ...
+    @property
     def signer(self) -> str | None: ...
     @property
     def withdraws(self) -> Withdraws: ...
@@ -41,10 +45,32 @@ Ordered = TypeVar("Ordered", bound=OrderedVersion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TipWriters:
+    """Whose versions may be tips in a group, as its policy says: in some apps, or in all that no earlier rule names."""
+
+    group: str
+    apps: frozenset[str] | None = None
+    since: Mapping[str, str] | None = None  # a key that may, and from when on; None: anybody, signed or not
+    standing: frozenset[str] = frozenset()  # versions that count whoever may write now
+
+    def covers(self, version: CoordinateVersion) -> bool:
+        """Whether these are the writers of a version's coordinate."""
+        return version.group == self.group and (self.apps is None or version.app in self.apps)
+
+    def admit(self, version: CoordinateVersion) -> bool:
+        """Whether the writer of a version may write there."""
+        if self.since is None or version.hash in self.standing:
+            return True
+        since = self.since.get(version.signer or "")
+        return since is not None and version.tai >= since
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TipPolicy:
-    """What both sides share about tips. A policy of members and admins adds its field here and its test to `admits`."""
+    """What both sides share about tips: the time, and who may write."""
 
     until: str | None = None  # the horizon: a version dated later is not a tip; None: there is no horizon
+    writers: tuple[TipWriters, ...] = ()  # the first that covers a version decides; where none does, anybody may write
 
     @classmethod
     def at(cls, now: TAI, horizon_s: float | None) -> TipPolicy:
@@ -55,7 +81,15 @@ class TipPolicy:
 
     def admits(self, version: CoordinateVersion) -> bool:
         """Whether a version may be the tip, or withdraw one."""
-        return self.until is None or version.tai <= self.until
+        return not self.is_ahead(version) and self.may_write(version)
+
+    def is_ahead(self, version: CoordinateVersion) -> bool:
+        """Whether a version is dated beyond the horizon."""
+        return self.until is not None and version.tai > self.until
+
+    def may_write(self, version: CoordinateVersion) -> bool:
+        """Whether the writer of a version may write at its coordinate."""
+        return next((rule.admit(version) for rule in self.writers if rule.covers(version)), True)
 
 
 def tip_order(version: OrderedVersion) -> tuple[str, str]:
@@ -74,7 +108,8 @@ class VersionState(StrEnum):
     STANDS = "stands"  # it may be the tip
     RETRACTS = "retracts"  # it withdraws others and is nothing to read
     WITHDRAWN = "withdrawn"  # a newer version withdraws it
-    AHEAD = "ahead"  # the policy does not admit it: it is no tip and withdraws nothing
+    AHEAD = "ahead"  # dated beyond the horizon: it is not a tip and withdraws nothing
+    BARRED = "barred"  # by somebody who may not write there: it is not a tip and withdraws nothing
 
 
 class JudgedVersion(NamedTuple, Generic[V]):
@@ -117,8 +152,10 @@ class Withdrawals(Generic[V]):
 
     def judge(self, version: V) -> JudgedVersion[V]:
         """What a version counts for, given all newer ones."""
-        if not self._policy.admits(version):
+        if self._policy.is_ahead(version):
             return JudgedVersion(version, VersionState.AHEAD)
+        if not self._policy.may_write(version):
+            return JudgedVersion(version, VersionState.BARRED)
         for by in (self._single.get(version.hash), self.all):
             if by is not None and tip_order(by) > tip_order(version):  # 081-MEAN-02
                 return JudgedVersion(version, VersionState.WITHDRAWN, by)

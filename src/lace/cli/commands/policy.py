@@ -316,7 +316,7 @@ def check(path: Path, as_json: bool) -> ExitCode:
     The exit code is 1 if there is any finding.
     """
     with opened(path) as lace:
-        found = list(_findings(lace, path))
+        found = list(findings(lace, path))
     for one in found:
         if as_json:
             print_json({"finding": one})
@@ -327,7 +327,7 @@ def check(path: Path, as_json: bool) -> ExitCode:
     return ExitCode.BAD if found else ExitCode.OK
 
 
-def _findings(lace: Lace, path: Path) -> Iterable[str]:
+def findings(lace: Lace, path: Path) -> Iterable[str]:
     from lace.people.kinds import PolicyKind
     from lace.people.policyrecords import PolicyStanding
     from lace.porcelain.policy import mistakes_in, policy_log

@@ -14,6 +14,7 @@ from typing import Any
 from lace.errors import LaceError
 from lace.interlace.host import Call, Host
 from lace.interlace.setup.terms import Terms
+from lace.people.receiving import Receiving
 from lace.policy.exposure import shows_everything
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.host import HostBounds, LocalHost
@@ -46,6 +47,7 @@ class Hosting:
     quotas: Callable[[], Quotas | None]  # None: FOR_STRANGERS, where others can reach us
     is_here: Callable[[TransportProof], bool]
     horizon: Callable[[], str] | None
+    receiving: Receiving | None = None  # the receive rules of the lace's policy; an archive carries none
     bodies: RecentBodies | None = field(init=False)  # None: a host of the application's has its own ways
 
     def __post_init__(self) -> None:
@@ -113,6 +115,7 @@ class Hosting:
             peer=peer_key(proof),
             horizon=self.horizon,
             limits=terms.record_limits,
+            receiving=self.receiving,
         )
 
     def _gate(self, terms: Terms, proof: TransportProof, info: LinkInfo, is_known: bool) -> QuotaGate:

@@ -21,6 +21,7 @@ from lace.limits import GIB, MIB, SECOND_NS, RecordLimits
 from lace.notation import tai
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash
+from lace.people.receiving import Receiving
 from lace.records.validate import reread
 from lace.runtime.host.refusedbefore import RefusedBefore, RefusedRecord
 from lace.store import ledger
@@ -127,6 +128,7 @@ class GateRules:
     peer: str = ""  # the key or the network prefix
     horizon: Callable[[], str] | None = None  # records dated later are refused; None takes them all
     limits: RecordLimits = _WIDEST  # what a record may measure here
+    receiving: Receiving | None = None  # the receive rules of the lace's policy
 
     def accounts(self) -> dict[str, Allowance]:
         """The accounts of this peer, by name, that are limited."""
@@ -154,9 +156,10 @@ class NotKept:
 
     reason: Reason
     why: str
+    is_lasting: bool = True  # nothing but another limit here would change it
 
 
-_FORGOTTEN = NotKept(Reason.POLICY, WHY)
+_FORGOTTEN = NotKept(Reason.POLICY, WHY, is_lasting=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,10 +315,10 @@ class QuotaGate:
         for one in refused.values():
             self._say(one.reason, f"a record is refused; {one.why}")
         left_out = bad | refused
+        lasting = {name: one for name, one in left_out.items() if one.is_lasting}
         if left_out or len(self._before):
             rows = dict.fromkeys(bad, RefusedRecord("")) | (_rows(judged.batch) if refused else {})
-            remembered = {name: one for name, one in left_out.items() if one != _FORGOTTEN}
-            self._remember({name: rows[name]._replace(reason=one.reason) for name, one in remembered.items()}, stored)
+            self._remember({name: rows[name]._replace(reason=one.reason) for name, one in lasting.items()}, stored)
         reasons = {name: one.reason for name, one in left_out.items()}
         return Committed(stored, {name: one.why for name, one in left_out.items()}, reasons)
 
@@ -362,7 +365,8 @@ class QuotaGate:
 
     def _unwanted(self, judged: JudgedBatch) -> dict[str, NotKept]:
         """Records that are not kept whatever room there is."""
-        return self._too_late(judged.batch) | dict.fromkeys(forgotten_among(self._store, judged.stored), _FORGOTTEN)
+        forgotten = dict.fromkeys(forgotten_among(self._store, judged.stored), _FORGOTTEN)
+        return self._too_late(judged.batch) | self._not_received(judged.batch) | forgotten
 
     def _too_late(self, batch: EncodedBatch) -> dict[str, NotKept]:
         """Records that are dated beyond the horizon."""
@@ -377,6 +381,13 @@ class QuotaGate:
             for name, row in _rows(batch).items()
             if row.tai > latest
         }
+
+    def _not_received(self, batch: EncodedBatch) -> dict[str, NotKept]:
+        """Records that the lace's policy does not take."""
+        if self._rules.receiving is None:
+            return {}
+        refused = self._rules.receiving.refused(batch.bodies)
+        return {name: NotKept(Reason.POLICY, why, is_lasting=False) for name, why in refused.items()}
 
     def _remember(self, refused: Mapping[str, RefusedRecord], stored: Sequence[str]) -> None:
         """So that they are not asked for again while nothing has changed."""

@@ -25,6 +25,8 @@ from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
 from lace.interlace.setup.terms import Link, MachineConfig, Terms
 from lace.limits import IngestLimits
+from lace.people.receiving import Receiving
+from lace.records.tip import TipPolicy
 from lace.runtime.clock import Clock, SystemClock
 from lace.runtime.host.host import HostBounds, LocalHost
 from lace.runtime.host.quotas import GateRules, QuotaGate, wants_lengths
@@ -216,7 +218,8 @@ def _rules(party: Party) -> GateRules:
     """What a side lets in; its peer is known by what the side remembers it under."""
     if party.rules is not None:
         return party.rules
-    return GateRules(peer=party.cursor_key, limits=party.terms.record_limits)
+    receiving = Receiving(party.store, TipPolicy)
+    return GateRules(peer=party.cursor_key, limits=party.terms.record_limits, receiving=receiving)
 
 
 class LocalExchange:

@@ -26,6 +26,8 @@ from lace.interlace.result import InterlaceResult
 from lace.interlace.setup.terms import MachineConfig, Rules, Terms
 from lace.limits import HORIZON_S, SECOND_NS
 from lace.notation.identifiers import Verifier
+from lace.people.receiving import Receiving
+from lace.records.tip import TipPolicy
 from lace.runtime.clock import Clock, SteadyTai
 from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.host import HostBounds
@@ -122,6 +124,7 @@ class Node:
             quotas=lambda: self._quotas,
             is_here=transport.is_here,
             horizon=horizon_after(clock.tai, horizon_s) if horizon_s is not None else None,
+            receiving=None if make_host else Receiving(store, lambda: TipPolicy.at(clock.tai(), horizon_s)),
         )
         self._spreading = Spreading(self._pools.evaluators, self._spawn)
         self._rules: Rules | None = None  # of all links that have no terms of their own, once they were changed
@@ -241,6 +244,19 @@ class Node:
             self._reports.failed("policy_for", error)
             return await self._refused(stream, ExchangeRefusal.FAILED)
         return await self._run_link(stream, offered, dialled=dialled, cursor_key="")
+
+    # --- people ------------------------------------------------------------------------------------------------
+
+    def know_members(self, members: frozenset[Verifier]) -> int:
+        """Who is a member of the group that is served, from now on: not a stranger, and with a quota of its own.
+
+        The links of those who were members and are not any more end at a phase boundary; how many those are.
+        """
+        gone = self._admission.know(members)
+        ending = [link for link in self._links.values() if link.info.peer in gone]
+        for link in ending:
+            link.driver.tell(given.CloseRequested())
+        return len(ending)
 
     # --- rules -------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from lace.limits import HORIZON_S
 from lace.records.link import LINK_SUFFIX
 from lace.records.retraction import ALL, RETRACT, VERSION
-from lace.records.tip import LOOKED_AT, TipPolicy
+from lace.records.tip import LOOKED_AT, TipPolicy, TipWriters
 from lace.runtime.clock import SystemClock
 from lace.spark.source.schemas import WIDE, require_columns
 
@@ -46,7 +46,30 @@ def tips(records: DataFrame, policy: TipPolicy | None = None) -> DataFrame:
 
 def _admits(policy: TipPolicy) -> Column:
     """`TipPolicy.admits` as a column."""
-    return F.lit(True) if policy.until is None else F.col("tai") <= F.lit(policy.until)
+    is_timely = F.lit(True) if policy.until is None else F.col("tai") <= F.lit(policy.until)
+    may_write = F.lit(True)
+    for rule in reversed(policy.writers):  # the first that covers a version decides
+        may_write = F.when(_covers(rule), _admitted(rule)).otherwise(may_write)
+    return is_timely & may_write
+
+
+def _covers(rule: TipWriters) -> Column:
+    """`TipWriters.covers` as a column."""
+    is_ours = F.col("group") == F.lit(rule.group)
+    return is_ours if rule.apps is None else is_ours & F.col("app").isin(sorted(rule.apps))
+
+
+def _admitted(rule: TipWriters) -> Column:
+    """`TipWriters.admit` as a column."""
+    if rule.since is None:
+        return F.lit(True)
+    since: dict[str, list[str]] = {}
+    for key, tai in rule.since.items():
+        since.setdefault(tai, []).append(key)
+    found = F.col("hash").isin(sorted(rule.standing))
+    for tai, keys in sorted(since.items()):  # no key is null: an unsigned version has no writer who may
+        found = found | (F.coalesce(F.col("signed_by"), F.lit("")).isin(sorted(keys)) & (F.col("tai") >= F.lit(tai)))
+    return found
 
 
 # `lace.records.retraction` in columns

@@ -1,0 +1,59 @@
+"""Who may move tips in a lace, as its policy says (080, 110).
+
+Rule: in the group of a policy the apps of people records keep their own rules: anybody may write there, and the core
+rules decide what counts; but only an admin moves the tip of a policy. Other apps go by the tip policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lace.datalog.language.syntax import Predicate
+from lace.people.kinds import PolicyKind, TipRules, Writers, read_policy
+from lace.people.policyrecords import policy_in_force
+from lace.people.root import Root, pinned_root
+from lace.people.standing import PEOPLE_APPS, POLICY_APP, admins_in_force, members_in_force, rows_in_force
+from lace.records.tip import TipPolicy, TipWriters
+from lace.store.base import RecordStore
+
+AUTHOR, STANDING = Predicate("Author", 2), Predicate("Standing", 2)  # of the core rules
+EVER = ""  # before every time
+
+
+def tip_writers(store: RecordStore, tips: TipPolicy) -> tuple[TipWriters, ...]:
+    """Who may move tips under the policy in force; nothing for a lace without one."""
+    root = pinned_root(store)
+    if root is None:
+        return ()
+    policy = policy_in_force(store, tips)
+    text = policy.text(PolicyKind.TIP) if policy is not None else None
+    admins = {str(admin): EVER for admin in admins_in_force(store, root)}
+    found = [
+        TipWriters(group=root.group, apps=frozenset((POLICY_APP,)), since=admins),
+        TipWriters(group=root.group, apps=frozenset(PEOPLE_APPS)),
+    ]
+    if text is None:
+        return tuple(found)
+    rules = read_policy(PolicyKind.TIP, text)
+    assert isinstance(rules, TipRules)
+    needs_members = Writers.MEMBERS in (rules.writers, *(writers for _, writers in rules.apps))
+    authors, stands = _authors(store, root) if needs_members else ({}, frozenset[str]())
+    for app, writers in (*rules.apps, (None, rules.writers)):
+        apps = None if app is None else frozenset((app,))
+        if writers is Writers.ANYBODY:
+            found.append(TipWriters(group=root.group, apps=apps))
+        elif writers is Writers.ADMINS:
+            found.append(TipWriters(group=root.group, apps=apps, since=admins))
+        else:
+            found.append(TipWriters(group=root.group, apps=apps, since=authors, standing=stands))
+    return tuple(found)
+
+
+def _authors(store: RecordStore, root: Root) -> tuple[Mapping[str, str], frozenset[str]]:
+    """The keys that may write, each from when on, and the records that stand although their writers left."""
+    since: dict[str, str] = {}
+    for key, tai in rows_in_force(store, root, AUTHOR):
+        since[key] = min(since.get(key, tai), tai)
+    if not since:
+        since = {str(key): EVER for key in members_in_force(store, root)}
+    return since, frozenset(record for record, _ in rows_in_force(store, root, STANDING))
