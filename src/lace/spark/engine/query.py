@@ -22,10 +22,10 @@ from lace.datalog.source import Row
 from lace.errors import InvalidInput
 from lace.limits import EngineLimits
 from lace.policy.rewrite import body_atoms
+from lace.spark.engine.evaluated import EvaluatedFrames
 from lace.spark.engine.executor import SparkEvaluation, SparkSettings
 from lace.spark.engine.executor import evaluate as run_checked
 from lace.spark.engine.pivot import relation_columns
-from lace.spark.engine.provenance import EvaluatedFrames
 from lace.spark.engine.relations import collect_rows, local_relation
 from lace.spark.jobs.ingest import first_copies
 from lace.spark.jobs.validate import judged, records
@@ -58,7 +58,7 @@ def evaluate(
     """Evaluate rules over frames: `{"Edge": edges}` in, a frame for each predicate that the rules derive out.
 
     With a goal (`"Reach('a',X)"`) it is that one alone, and only what the goal asks for is derived. What comes back is
-    a dictionary that explains itself: `explain()` says how it was worked out, `why("Reach")` why each row is there.
+    a dictionary of frames; its `explain()` says how they were worked out.
 
     A relation's columns are its terms in their order, whatever they are called; numbers become texts. `records` is a
     table of records as `spark.read.format("lace")` gives it: the facts of 020 are then those of its records.
@@ -73,18 +73,16 @@ def evaluate(
     checked = check_program(read_annotated(rules, limits=bounds).program, profile.with_base(given), bounds)
     _require_relations(checked, given)
     if goal is not None:
-        answer, result, asked = _asked(anyone.sparkSession, checked, given, records, goal, bounds, settings)
+        answer, result = _asked(anyone.sparkSession, checked, given, records, goal, bounds, settings)
         shown = answer.frame.toDF(*answer.names) if answer.names else answer.frame
-        return EvaluatedFrames(
-            {answer.predicate.name: shown}, asked, given, result, records, bounds, settings, anyone.sparkSession
-        )
+        return EvaluatedFrames({answer.predicate.name: shown}, result)
     result = run_checked(checked, given, spark=anyone.sparkSession, records=records, limits=bounds, settings=settings)
     heads = {rule.head.predicate: rule.head for rule in reversed(checked.program.rules)}
     found = {
         predicate.name: result.frame(predicate).toDF(*column_names(head)) if head.terms else result.frame(predicate)
         for predicate, head in heads.items()
     }
-    return EvaluatedFrames(found, checked, given, result, records, bounds, settings, anyone.sparkSession)
+    return EvaluatedFrames(found, result)
 
 
 def _require_relations(checked: CheckedProgram, given: Mapping[Predicate, DataFrame]) -> None:
@@ -161,8 +159,8 @@ def _asked(
     goal: str | None,
     limits: EngineLimits,
     settings: SparkSettings | None,
-) -> tuple[SparkAnswer, SparkEvaluation, CheckedProgram]:
-    """An answer, the evaluation it comes from, and the program that was evaluated."""
+) -> tuple[SparkAnswer, SparkEvaluation]:
+    """An answer, and the evaluation it comes from."""
     atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
     standing, written = atom.predicate, checked.program
     if goal is not None and atom.predicate in checked.derived and any(isinstance(t, Constant) for t in atom.terms):
@@ -186,7 +184,7 @@ def _asked(
         written=written,
     )
     shown = _matching(result.frame(standing), atom) if goal is not None else result.frame(standing)
-    return SparkAnswer(atom.predicate, column_names(atom), shown), result, checked
+    return SparkAnswer(atom.predicate, column_names(atom), shown), result
 
 
 def _matching(frame: DataFrame, goal: Atom) -> DataFrame:
