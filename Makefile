@@ -74,6 +74,7 @@ nightly: $(STAMP) ## everything long: slow tests, more examples, no compiled ext
 	$(MAKE) soak
 	$(RUN) tools/flips.py --flips 3000
 	$(RUN) tools/kills.py --kills 10000
+	$(RUN) tools/folder.py --trees 1000000 --worlds 100000 --kills 200
 	$(RUN) tools/faults.py
 	$(RUN) tools/faults.py --reads --most 100
 	$(MAKE) mutants SAMPLE=$(or $(SAMPLE),600)
