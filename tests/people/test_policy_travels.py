@@ -335,3 +335,14 @@ def test_quotas_of_the_policy_hold_where_no_option_says_any(anna: Person, bob: P
     with anna.serving("--key", "anna") as served:
         bob.run("interlace", "club.lace", served.address, "--key", "bob", exits=9)
     assert len(anna.names() - {"plan"}) == 2
+
+
+@pytest.mark.long
+def test_two_laces_of_one_member_exchange_under_their_policy(anna: Person) -> None:
+    with api.open(anna.folder / "stick.lace", create=True) as stick:
+        pin_root(stick.store, Root("club", anna.key.verifier))
+    said = anna.run("interlace", "club.lace", "stick.lace")
+    assert re.search(r"anna's policy of \d+ [A-Z][a-z]{2} is newer: select, expose, tip", said)
+    with api.open(anna.folder / "stick.lace") as stick:
+        assert stick.get("//club//notes//plan") == b"a plan"
+        assert {entry.app for entry in stick.store.entries("club")} == {"notes", "policy"}
