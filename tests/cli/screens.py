@@ -26,6 +26,10 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lace.records.keys import SigningKey
 
 HOSTILE = "evil\u202eboat\u200b\xad\x9b2J"  # turns and hides text, clears the screen; lines of records hold no C0
 HOSTILE_CONTENT = f"{HOSTILE}\x1b[2J\x1b]0;title\x07\r\n"
@@ -122,6 +126,12 @@ SCENES: dict[str, list[Scene]] = {
         scene("ls notes.lace //nowhere"),
         scene("ls empty.lace"),
     ],
+    "log": [scene("log notes.lace //u//ding//plain"), scene("log notes.lace //u//ding//missing", exits=(1,))],
+    "diff": [
+        scene("diff notes.lace //u//ding//plain //u//ding//large", wraps=True),
+        scene("diff notes.lace //u//ding//plain", exits=(0, 1), wraps=True),
+    ],
+    "revert": [scene("revert notes.lace //u//ding//plain --as-of 2100-01-01", exits=(0, 1), wraps=True)],
     "retract": [
         scene("retract notes.lace //u//ding//plain", wraps=True),
         scene("retract notes.lace //u//ding//missing", exits=(1,)),
@@ -207,6 +217,32 @@ SCENES: dict[str, list[Scene]] = {
         scene("remote rm notes.lace sever", exits=(1,)),
     ],
     "cert": [scene("cert localhost --cert c.pem --cert-key k.pem", wraps=True)],
+    "invite": [
+        scene("invite guild.lace bob --address ws:127.0.0.1:4799", wraps=True),
+        scene("invite guild.lace --list"),
+        scene("invite guild.lace bob --withdraw"),
+        scene("invite guild.lace --expires soon", exits=(2,)),
+        scene("invite notes.lace bob", exits=(1,)),
+    ],
+    "join": [
+        scene("join lace1.not-an-invitation", exits=(1,)),
+    ],
+    "member": [
+        scene("member add guild.lace me carla"),
+        scene("member list guild.lace"),
+        scene("member list guild.lace --all --json", wraps=True),
+        scene("member leave guild.lace carlo", exits=(1,)),
+        scene("member list notes.lace", exits=(1,)),
+    ],
+    "admin": [
+        scene("admin rm guild.lace nobody", exits=(7,)),
+    ],
+    "device": [
+        scene("device add guild.lace phone --address ws:127.0.0.1:4799", wraps=True),
+        scene("device list guild.lace"),
+        scene("device rm guild.lace phone"),
+        scene("device rm guild.lace phone", exits=(1,)),
+    ],
     "policy": [
         scene("policy set club.lace members --group club --app notes,photos --admin me"),
         scene("policy set club.lace members --group klub --app notes", exits=(2,)),
@@ -286,11 +322,12 @@ def prepare(folder: Path) -> dict[str, str]:
             notes.put(b"x" * number, group="u", app="many", name=f"{number:03d}", headers={"Title": f"number {number}"})
         index(notes)
         notes.export(folder / "notes.bundle")
-    for name in ("other", "empty", "peer", "club"):
+    for name in ("other", "empty", "peer", "club", "guild"):
         with lace.open(folder / f"{name}.lace", create=True) as one:
             if name == "peer":
                 one.put(b"hello\n", **place, name="plain", headers={"Title": "of the peer"})
                 one.put(b"evil", **place, name=f"peer/{HOSTILE}")
+    _found(folder / "guild.lace", key)
     broken = (folder / "notes.bundle").read_bytes()
     (folder / "broken.bundle").write_bytes(broken[:200] + b"damage" + broken[200:])
     subprocess.run(
@@ -320,6 +357,20 @@ def prepare(folder: Path) -> dict[str, str]:
     (folder / "other.lace").unlink()
     lace.open(folder / "other.lace", create=True).close()
     return {"plain": plain, "hostile": hostile, "signed": signed, "removed": removed}
+
+
+def _found(path: Path, key: SigningKey) -> None:
+    """A group with its founder as its only member."""
+    import lace
+    from lace.people.root import Root
+    from lace.people.wording import TemplateWords
+    from lace.porcelain.membership import admit
+    from lace.porcelain.policy import set_policy, template_policy
+
+    root = Root("guild", key.verifier)
+    with lace.open(path) as guild:
+        set_policy(guild, template_policy("members", TemplateWords(root=root, apps=("notes",))), root, key)
+        admit(guild, key.verifier, key, called="carla")
 
 
 def play(scenes: Sequence[Scene], screen: Screen, folder: Path, names: dict[str, str]) -> Iterator[Shot]:

@@ -45,10 +45,12 @@ TAKERS = list(_takers())
 def test_every_command_over_a_lace_is_among_them() -> None:
     named = {words[0] for words, _ in TAKERS}
     over_a_lace = {
-        "put", "get", "checkout", "ls", "cat", "facts", "find", "retract", "undo", "forget", "rm", "init", "import",
+        "put", "get", "checkout", "ls", "cat", "facts", "find", "log", "diff", "revert", "retract", "undo",
+        "forget", "rm", "init", "import",
         "export", "stat", "quota",
         "backup", "restore", "compact", "repair", "verify", "index", "inspect", "key", "interlace", "follow", "serve",
         "browse", "why", "store", "view", "remote", "status", "peers", "reload", "name", "policy",
+        "invite", "join", "member", "device", "admin",
     }  # fmt: skip
     assert named == over_a_lace
     assert sum(words == ("backup",) for words, _ in TAKERS) == 2  # its target, too

@@ -365,7 +365,7 @@ def test_repair_finds_the_records_of_a_lace_whose_beginning_was_overwritten(stag
         (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--header", "x"], ExitCode.USAGE, "NAME=VALUE"),
         (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--header", "TAI=1"], ExitCode.BAD, "TAI"),
         (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--link", "a=b"], ExitCode.BAD, "link"),
-        (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--tai", "now"], ExitCode.USAGE, "10 digits"),
+        (["put", "a.lace", "-g", "u", "-a", "a", "text.lace", "--tai", "now"], ExitCode.USAGE, "a time is 2026-11-18"),
         (["put", "a.lace", "text.lace"], ExitCode.USAGE, "--group"),
         (["rm", "a.lace"], ExitCode.USAGE, "HASH"),
     ],

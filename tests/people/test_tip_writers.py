@@ -92,5 +92,5 @@ def test_a_writer_counts_from_a_time_on_and_what_stands_counts_always() -> None:
         old, new = lace.store.versions("g", "a", "n")
     rule = TipWriters(group="g", since={ANNA.verifier: new.tai})
     assert [rule.admit(old), rule.admit(new)] == [False, True]
-    rule = TipWriters(group="g", since={}, standing=frozenset((str(old.hash),)))
+    rule = TipWriters(group="g", since={}, standing=frozenset(((str(old.hash), str(ANNA.verifier)),)))
     assert [rule.admit(old), rule.admit(new)] == [True, False]

@@ -12,7 +12,7 @@ import pytest
 import lace
 from lace.notation.identifiers import RecordHash
 from lace.porcelain.lace import Lace
-from lace.records.model import Blob
+from lace.records.model import Blob, Plex
 
 RULES = "Out(P) :- Have(P)."
 PLACE = {"group": "u", "app": "ding", "name": "n"}
@@ -49,6 +49,9 @@ VERBS: dict[str, Callable[[Lace, Path], object]] = {
     "forget": lambda one, _: one.forget("//u//ding//n"),
     "forgotten": lambda one, _: one.forgotten(),
     "take_again": lambda one, _: one.take_again(RECORD),
+    "at": lambda one, _: one.at("2020-01-01").list(),
+    "revert": lambda one, _: one.revert("//u//ding//n", RECORD),
+    "put_plex": lambda one, _: one.put_plex(Plex(**PLACE, tai=lace.TAI("1700000000:000000000"))),
     "retract": lambda one, _: one.retract("//u//ding//n"),
     "undo": lambda one, _: one.undo("//u//ding//n"),
     "history": lambda one, _: list(one.history("//u//ding//n")),

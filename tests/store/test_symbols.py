@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import tracemalloc
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -80,6 +81,23 @@ def test_a_thousand_texts_cross_blocks() -> None:
     assert table.assign([*texts[600:], "0"], 701) == [*range(601, 1001), 0]
     assert table.texts(as_codes(range(1001))) == ["0", *texts]
     assert table.texts(as_codes([512, 1, 512])) == [texts[511], texts[0], texts[511]]
+
+
+def test_texts_of_many_blocks_are_read_a_few_blocks_at_a_time() -> None:
+    table, count = table_with(None), 40_000
+    texts = ["0", *(f"a text of some length, number {number}" for number in range(count))]
+    table.assign(texts[1:], 1)
+    table.forget()
+    for codes in (range(0, count, 37), range(count, 0, -7), range(count + 1), [5, 5, 20_000, 39_999]):
+        assert table.texts(as_codes(codes)) == [texts[code] for code in codes]
+    peaks: list[int] = []
+    for codes in (range(0, count, 37), range(count, 0, -37)):  # in order, and the other way round
+        table.forget()
+        tracemalloc.start()
+        table.texts(as_codes(codes))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[0] * 2 < peaks[1]
 
 
 @given(runs=st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 600)), max_size=6))

@@ -13,6 +13,7 @@ from lace.errors import LaceError
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.inspected import InspectorLimits
 from lace.inspector.widgets import empty, link, notice, size
+from lace.porcelain.difference import as_text
 from lace.values import dataclass
 
 IMAGES = {
@@ -49,13 +50,7 @@ class Content:
     @property
     def text(self) -> str | None:
         """The beginning as text, if it is text."""
-        try:
-            found = self.head.decode("utf-8")
-        except UnicodeDecodeError as error:
-            if self.is_whole or error.start < len(self.head) - 3:
-                return None
-            found = self.head[: error.start].decode("utf-8")  # a character that the cut went through
-        return None if any(c < " " and c not in "\t\n\r\f" for c in found) else found
+        return as_text(self.head, is_whole=self.is_whole)
 
     @property
     def parsed(self) -> str | None:

@@ -5,12 +5,9 @@ Rule: the tip is what `Lace.tip` says it is; if several keys wrote one coordinat
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from lace.errors import LaceError
 from lace.inspector.browse import crumbs, entry_data, record_url
-from lace.inspector.content import read_head
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.inspected import InspectorLimits, OpenedLace
 from lace.inspector.page import Page
@@ -29,6 +26,7 @@ from lace.inspector.widgets import (
     url,
     utc,
 )
+from lace.porcelain.difference import difference
 from lace.porcelain.tips import Tip, writer_of
 from lace.records.model import ValidRecord
 from lace.records.tip import JudgedVersion, VersionState, Withdrawals
@@ -36,7 +34,6 @@ from lace.store.base import Entry
 
 HERE = "Browse"
 NOT_KNOWN = ", signed by a key that this lace does not know"
-_CONTEXT = 3
 _MOST_LINES = 2000
 
 
@@ -129,7 +126,7 @@ def compare_url(opened: OpenedLace, older: str, newer: str) -> str:
 def compare(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
     """The page that compares two records, headers and text."""
     older, newer = (opened.lace.record(asked.get(key, "")) for key in ("older", "newer"))
-    lines = list(difference(opened, older, newer, limits))
+    lines = list(difference(opened.lace, older, newer, shown_bytes=limits.shown_bytes))
     cut = lines[:_MOST_LINES]
     ends = [
         (
@@ -164,31 +161,6 @@ def compare(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimit
         body=join(tag("h1", "What changed"), fields(ends), body),
         crumbs=crumbs(opened, parts.group, parts.app, parts.name),
     )
-
-
-def difference(opened: OpenedLace, older: ValidRecord, newer: ValidRecord, limits: InspectorLimits) -> Iterator[str]:
-    """A unified difference, without its first two lines."""
-    before, after = (_lines(opened, record, limits) for record in (older, newer))
-    found = difflib.unified_diff(before, after, lineterm="", n=_CONTEXT)
-    for number, line in enumerate(found):
-        if number > 1:
-            yield line
-
-
-def _lines(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> list[str]:
-    parts = record.parts
-    head = [f"Signed-By: {parts.signed_by}"] if parts.signed_by else []
-    head += [f"TAI: {parts.tai}", *(f"{name}: {value}" for name, value in parts.headers), ""]
-    try:
-        content = read_head(
-            opened.lace.content(record.hash), opened.lace.content_length(record.hash), limits.shown_bytes
-        )
-    except LaceError as error:
-        return [*head, f"({error})"]
-    text = content.text
-    if text is None:
-        return [*head, f"({size(content.length)} of bytes, {parts.blob_hash})"]
-    return [*head, *text.splitlines(), *([] if content.is_whole else ["(cut here)"])]
 
 
 def _line(line: str) -> Markup:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.people.kinds import MAX_POLICY_BYTES, PolicyKind, is_readable
 from lace.people.root import Root, pinned_root
-from lace.people.standing import POLICY_APP, admins_in_force
+from lace.people.standing import POLICY_APP, admins_in_force, kept_of_admins
 from lace.records.tip import TipPolicy, VersionState, judged
 from lace.records.validate import validate
 from lace.store.base import Entry, RecordStore
@@ -113,10 +113,15 @@ def versions_of(
 ) -> Iterator[PolicyVersion]:
     """Every version of one kind, newest first, with why it is in force or is not."""
     is_taken = False
+    kept: frozenset[tuple[str, str]] | None = None
     for entry in store.newest_first(root.group, POLICY_APP, kind):
-        if only_by_admins and entry.signer not in admins:
+        is_admins = entry.signer in admins
+        if not is_admins and entry.signer is not None:
+            kept = kept_of_admins(store, root) if kept is None else kept
+            is_admins = (entry.hash, entry.signer) in kept
+        if only_by_admins and not is_admins:
             continue
-        version = _version(store, kind, entry, admins, tips, is_taken=is_taken)
+        version = _version(store, kind, entry, tips, is_admins=is_admins, is_taken=is_taken)
         if version is not None:
             is_taken = is_taken or version.standing is PolicyStanding.IN_FORCE
             yield version
@@ -126,16 +131,16 @@ def _version(
     store: RecordStore,
     kind: PolicyKind,
     entry: Entry,
-    admins: frozenset[Verifier],
     tips: TipPolicy,
     *,
+    is_admins: bool,
     is_taken: bool,
 ) -> PolicyVersion | None:
     """A version; None if it went meanwhile."""
     text = _text(store, entry)
     if text is None:
         return None
-    if entry.signer not in admins:
+    if not is_admins:
         standing = PolicyStanding.NOT_BY_AN_ADMIN
     elif not tips.admits(entry):
         standing = PolicyStanding.TOO_FAR_AHEAD

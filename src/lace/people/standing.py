@@ -26,7 +26,7 @@ from lace.store.base import RecordStore
 ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP = "admin", "member", "device", "invite"
 LEFT_APP, SUCCESSOR_APP, POLICY_APP = "left", "successor", "policy"
 PEOPLE_APPS = (ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP, LEFT_APP, SUCCESSOR_APP, POLICY_APP)
-ADMIN, MEMBER = Predicate("Admin", 1), Predicate("Member", 1)
+ADMIN, MEMBER, KEPT = Predicate("Admin", 1), Predicate("Member", 1), Predicate("KeptNamed", 2)
 _Kept = dict[tuple[Root, Predicate], tuple[tuple[str, ...], frozenset[Verifier]]]
 _KeptRows = dict[tuple[Root, Predicate], tuple[tuple[str, ...], list[tuple[str, ...]]]]
 _KEPT_ROWS: WeakKeyDictionary[RecordStore, _KeptRows] = WeakKeyDictionary()
@@ -72,6 +72,11 @@ def people_named(store: RecordStore, root: Root, predicate: Predicate) -> frozen
         people = frozenset(Verifier(verifier) for (verifier,) in derived(store, root, predicate))
         found = kept[root, predicate] = (records, people)
     return found[1]
+
+
+def kept_of_admins(store: RecordStore, root: Root) -> frozenset[tuple[str, str]]:
+    """The records of former admins that count although they are not admins any more: each with who signed it."""
+    return frozenset((record, signer) for record, signer in rows_in_force(store, root, KEPT))
 
 
 def rows_in_force(store: RecordStore, root: Root, predicate: Predicate) -> list[tuple[str, ...]]:

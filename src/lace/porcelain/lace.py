@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from lace.people.root import Root
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.forgetting import Forgotten
+    from lace.porcelain.past import PastLace
     from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 
@@ -343,6 +344,22 @@ class Lace(PutVerbs, Closing):
         if tip is None:
             raise self._no_tip(coordinate)
         return tip
+
+    def at(self, time: str) -> PastLace:
+        """This lace as it was at a time: TAI text or ISO 8601, where a date is its first moment in UTC.
+
+        It reads what was there by the time that records tell, and takes no records. It ends with this lace.
+        """
+        from lace.porcelain.past import PastLace
+
+        moment, until = TAI.of_text(time), self.tip_policy().until
+        return PastLace(self, moment if until is None else TAI(min(moment, until)))
+
+    def revert(self, target: str, to: str, *, sign: Signer | str | None = None) -> RecordHash:
+        """Put an earlier version of a coordinate once more, so that it is the tip: by its hash, or as of a time."""
+        from lace.porcelain.past import revert
+
+        return revert(self, target, to, sign=sign)
 
     def history(self, target: str | Coordinate) -> Iterator[JudgedVersion[Entry]]:
         """The versions of a coordinate, newest first, each with what it counts for and what withdraws it."""

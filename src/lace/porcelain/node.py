@@ -163,7 +163,8 @@ class LaceNode:
             logger=self._logger,
             sink=self._sink,
         )
-        self._watching = asyncio.create_task(PolicyWatch(self._lace, self._take_policy).run())
+        watch = PolicyWatch(self._lace, self._take_policy, tell_members=self._node.know_members)
+        self._watching = asyncio.create_task(watch.run())
         return self
 
     async def __aexit__(

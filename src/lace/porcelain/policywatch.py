@@ -1,4 +1,4 @@
-"""Noticing that a lace has another policy than before, whoever brought it: a peer, this process or another one.
+"""Noticing that a lace has another policy or other members than before, whoever brought that: a peer or a process.
 
 Rule: a watch tells each change once, in the event loop; it never changes what is in force.
 """
@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lace.errors import LaceError
+from lace.notation.identifiers import Verifier
 from lace.people.policyrecords import PolicyVersion
+from lace.people.standing import members_in_force
 from lace.porcelain.policy import LacePolicy
 from lace.runtime.loopevents import set_within, setter
 from lace.store.base import StoreCursor
@@ -24,15 +26,24 @@ OnPolicy = Callable[[LacePolicy, list[PolicyVersion]], None]
 """Hears which policy is in force now, and which of its versions are new."""
 
 
-class PolicyWatch:
-    """The policy of one lace, from now on."""
+OnMembers = Callable[[frozenset[Verifier]], object]
+"""Hears who is a member now."""
 
-    def __init__(self, lace: Lace, tell: OnPolicy, poll_s: float = POLL_S) -> None:
+
+class PolicyWatch:
+    """The policy of one lace and its members, from now on."""
+
+    def __init__(
+        self, lace: Lace, tell: OnPolicy, poll_s: float = POLL_S, *, tell_members: OnMembers | None = None
+    ) -> None:
         self._lace = lace
         self._tell = tell
+        self._tell_members = tell_members
+        self._members: frozenset[Verifier] | None = None
         self._poll_s = poll_s
         self._seen: StoreCursor | None = None
         self._policy = lace.policy()
+        self._members_changed = False
 
     async def run(self) -> None:
         """Tell of every change until cancelled, or until the lace has to be opened again."""
@@ -45,6 +56,9 @@ class PolicyWatch:
                 found = await asyncio.to_thread(self._look)
                 if found is not None:
                     self._tell(*found)
+                if self._tell_members is not None and self._members_changed:
+                    self._members_changed = False
+                    self._tell_members(self._members or frozenset())
         except LaceError:  # closed, or written anew: the node finds the same and says it
             return
         finally:
@@ -57,6 +71,10 @@ class PolicyWatch:
             return None
         now, before = self._lace.policy(), self._policy
         self._seen, self._policy = cursor, now
+        if now is not None and self._tell_members is not None:
+            members = members_in_force(self._lace.store, now.in_force.root)
+            self._members_changed = self._members_changed or members != self._members
+            self._members = members
         if now is None or (before is not None and before.in_force.hashes == now.in_force.hashes):
             return None
         return now, now.in_force.newer_than(before.in_force if before is not None else None)

@@ -109,6 +109,11 @@ class PutVerbs(ABC):
 
             return put_tree(folder, name, batch._queue, add)
 
+    def put_plex(self, plex: Plex, *, sign: Signer | str | None = None) -> RecordHash:
+        """Store a Plex that was made here, signed by `sign`."""
+        with self._putting() as batch:
+            return batch._queue.add(batch._signer(sign)(plex))
+
     def put_record(self, record: Record) -> RecordHash:
         """Store a record that was built elsewhere."""
         with self._putting() as batch:

@@ -81,6 +81,11 @@ class Answer:
         """The facts as texts, sorted."""
         return self.result.rows(self.predicate)
 
+    def pages(self, page_rows: int = ENGINE_THRESHOLDS.page_rows) -> Iterator[list[tuple[str, ...]]]:
+        """The same in parts: a million facts are never a million tuples at once."""
+        for start in range(0, len(self), page_rows):
+            yield self.result.rows_between(self.predicate, start, start + page_rows)
+
     def json_lines(self, shown: Callable[[str], str] = str) -> Iterator[str]:
         """The facts as JSON objects, one per line, sorted, in pages of some thousand; `shown` may respell values."""
         return self.result.json_lines(self.predicate, self.names, shown)

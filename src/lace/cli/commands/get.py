@@ -9,7 +9,7 @@ import click
 
 from lace.cli.commands.ls import writer_words
 from lace.cli.exchange.remote import fetch, from_options
-from lace.cli.options.arguments import Target, lace_argument, opened
+from lace.cli.options.arguments import Target, as_of_option, lace_argument, opened
 from lace.cli.options.remotes import dialled
 from lace.cli.output.files import output_to
 from lace.cli.output.output import metered, say
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 @lace_argument
 @click.argument("target", type=Target(), metavar="HASH|COORDINATE")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@as_of_option
 @from_options
-def command(path: Path, target: str, output: Path | None, source: Any, **links: Any) -> None:
+def command(path: Path, target: str, output: Path | None, as_of: str | None, source: Any, **links: Any) -> None:
     """Write the content of a record to standard output or a file.
 
     A coordinate means its tip, the newest record (`lace help coordinates`); if several people have written there, a
@@ -37,6 +38,7 @@ def command(path: Path, target: str, output: Path | None, source: Any, **links: 
     with opened(path, write=source is not None) as lace:
         if source is not None:
             fetch(lace, *dialled(source, links), target)
+        lace = lace.at(as_of) if as_of is not None else lace
         found = _resolve(lace, target, source, links)  # once: a coordinate may mean another record a moment later
         if is_place(target):
             for notice in lace.tip(target).notices(writer_words(lace)):

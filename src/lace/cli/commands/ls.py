@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.exchange.remote import from_options, pull, selector_of
-from lace.cli.options.arguments import PrefixType, lace_argument, opened
+from lace.cli.options.arguments import PrefixType, as_of_option, lace_argument, opened
 from lace.cli.options.names import Namer
 from lace.cli.options.remotes import dialled
 from lace.cli.output.output import (
@@ -42,6 +42,7 @@ STATE = "state"  # with --all, where something is withdrawn
 @click.option("--columns", metavar="NAME,…", help="Show these fields: Group, App, Name, TAI, Signed-By, any header.")
 @click.option("--tips", is_flag=True, help="List only the tip of each coordinate: the record it names.")
 @click.option("--all", "withdrawn", is_flag=True, help="Also list what was withdrawn, and by whom.")
+@as_of_option
 @click.option("--blobs", is_flag=True, help="List Blobs instead: chunks, and what was stored without a coordinate.")
 @json_option
 @from_options
@@ -51,6 +52,7 @@ def command(
     columns: str | None,
     tips: bool,
     withdrawn: bool,
+    as_of: str | None,
     blobs: bool,
     as_json: bool,
     source: Any,
@@ -63,9 +65,10 @@ def command(
     who else and when. Withdrawn versions (`lace retract`) are listed with --all only. With --from, the records under
     PREFIX are first fetched from a peer into the lace.
     """
-    if blobs and (columns or tips or withdrawn or prefix != "//"):
+    if blobs and (columns or tips or withdrawn or as_of or prefix != "//"):
         raise click.UsageError(
-            "--blobs lists what has no coordinate, so it cannot be combined with a prefix, --columns, --tips or --all"
+            "--blobs lists what has no coordinate, so it cannot be combined with a prefix, --columns, --tips, --all or"
+            " --as-of"
         )
     from lace.policy.select import select_all
     from lace.porcelain.listing import COLUMNS
@@ -76,6 +79,7 @@ def command(
             policy = lace.policy() if prefix == "//" else None
             wanted = policy.module if policy is not None else select_all() if prefix == "//" else selector_of(prefix)
             pull(lace, *dialled(source, links), wanted)
+        lace = lace.at(as_of) if as_of is not None else lace
         listed = lace.list_blobs() if blobs else lace.list(prefix, columns=chosen, tips=tips, withdrawn=withdrawn)
         rows = listed if blobs else _told_if_empty(listed, lace, path, prefix)
         if as_json:

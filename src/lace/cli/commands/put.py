@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     default="",
     help="Name path; by default the file's own name. For a directory: a prefix for each file.",
 )
-@click.option("--tai", type=TaiTime(), metavar="TAI", help="The record's time (default: now).")
+@click.option("--tai", type=TaiTime(), metavar="TIME", help="Its time: a date, ISO 8601 or TAI (default: now).")
 @click.option(
     "--header", "headers", type=Pair(), metavar="NAME=VALUE", multiple=True, help="An extra header; repeatable."
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lace.cli.cores import read_ahead, use_two_cores
-from lace.cli.options.arguments import lace_path, opened_for_rules
+from lace.cli.options.arguments import as_of_option, lace_path, opened, opened_for_rules
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.cli.options.spark import spark_options, spark_settings
 from lace.cli.output.interrupts import leave_when_interrupted
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     "--arrow", "arrow_file", metavar="FILE", help="Write an Arrow stream to a file, or to standard output (-)."
 )
 @click.option("--parquet", "parquet_file", metavar="FILE", help="Write a Parquet file.")
+@as_of_option
 @limit_option
 @json_option
 def command(
@@ -58,6 +60,7 @@ def command(
     master: str | None,
     arrow_file: str | None,
     parquet_file: str | None,
+    as_of: str | None,
     limit_words: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -66,6 +69,8 @@ def command(
     RULES is a rule file, or the rules themselves. Without --goal, shows the facts of the head that no other rule reads.
     """
     over_facts = facts_file is not None
+    if as_of is not None and (over_facts or engine == "spark"):
+        raise click.UsageError("--as-of needs a lace and the embedded engine")
     if len(arguments) != (1 if over_facts else 2):
         raise click.UsageError("give --facts FILE and RULES" if over_facts else "give PATH and RULES")
     form = Form(as_json, arrow_file, parquet_file)
@@ -90,6 +95,10 @@ def command(
         use_two_cores()
         facts = list(parse_facts(read_text(facts_file), name=facts_file, limits=limits))
         _give(query(facts, text, goal, name=name, limits=limits), form, chosen)
+        return
+    if as_of is not None:
+        with opened(lace_path(arguments[0])) as whole:
+            _give(whole.at(as_of).query(text, goal, limits=limits), form, chosen)
         return
     with opened_for_rules(lace_path(arguments[0])) as lace, read_ahead(lace.store.snapshot):
         from lace.porcelain.query import query
@@ -133,7 +142,7 @@ def _query_on_spark(
         answer = query_facts(spark, facts, text, goal, name=name, limits=limits)
     else:
         answer = query_archive(spark, [Path(path)], text, goal, name=name, limits=limits)
-    _print_rows(answer.names, [(row, []) for row in answer.rows()], [], as_json)
+    _print_rows(answer.names, ((row, []) for row in answer.rows()), [], as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +175,18 @@ def _write_arrow(table: pa.Table, file: str) -> None:
 
 
 def _print(answer: Answer, columns: list[str], as_json: bool) -> None:
-    rows = answer.rows()
-    fields = answer.fields((row[0] for row in rows if row), columns) if columns else {}
-    cells = [(row, [fields.get((row[0], column), ()) for column in columns] if row else []) for row in rows]
-    _print_rows(answer.names, cells, columns, as_json)
+    _print_rows(answer.names, _cells(answer, columns), columns, as_json)
 
 
-Cells = list[tuple[tuple[str, ...], list[tuple[str, ...]]]]
+def _cells(answer: Answer, columns: list[str]) -> Iterator[Cells]:
+    """The rows of an answer with the fields that were asked for, page by page."""
+    for page in answer.pages():
+        fields = answer.fields((row[0] for row in page if row), columns) if columns else {}
+        for row in page:
+            yield row, [fields.get((row[0], column), ()) for column in columns] if row else []
+
+
+Cells = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def _shown(values: tuple[str, ...]) -> object:
@@ -180,14 +194,14 @@ def _shown(values: tuple[str, ...]) -> object:
     return list(values) if len(values) > 1 else (values[0] if values else None)
 
 
-def _print_rows(names: tuple[str, ...], cells: Cells, columns: list[str], as_json: bool) -> None:
+def _print_rows(names: tuple[str, ...], cells: Iterable[Cells], columns: list[str], as_json: bool) -> None:
     if as_json:
         print_json_lines(
             {**dict(zip(names, row, strict=True)), **dict(zip(columns, map(_shown, values), strict=False))}
             for row, values in cells
         )
     elif not names:
-        say("true" if cells else "false")
+        say("true" if any(True for _ in cells) else "false")
     else:
         table = ([shown_hash(row[0]), *row[1:], *map(", ".join, values)] for row, values in cells)
         print_table([*names, *columns], table)

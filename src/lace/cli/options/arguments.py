@@ -131,8 +131,9 @@ class Target(click.ParamType[str]):
 
     name = "target"
 
-    def __init__(self, *, coordinates: bool = True) -> None:
+    def __init__(self, *, coordinates: bool = True, hashes: bool = True) -> None:
         self.coordinates = coordinates
+        self.hashes = hashes
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from lace.porcelain.lace import is_beginning
@@ -140,6 +141,8 @@ class Target(click.ParamType[str]):
 
         if not self.coordinates and is_place(value):
             self.fail("name the record by its hash: a coordinate may mean another record tomorrow.", param, ctx)
+        if not self.hashes and not is_place(value):
+            self.fail("name a coordinate: //group//app//name.", param, ctx)
         try:
             if not is_beginning(value.removesuffix("…")):
                 parse_address(value if value.startswith("//") else f"////{value}")
@@ -176,14 +179,20 @@ class Pair(click.ParamType[tuple[str, str]]):
 
 
 class TaiTime(click.ParamType[str]):
-    """A TAI text."""
+    """A time as TAI text, or as a date or time in ISO 8601."""
 
-    name = "tai"
+    name = "time"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from lace.notation.tai import TAI
 
         try:
-            return TAI.parse(value)
+            return TAI.of_text(value)
         except InvalidInput as error:
             self.fail(str(error), param, ctx)
+
+
+def as_of_option(function: F) -> F:
+    """`--as-of TIME`: what was there then."""
+    said = "What was there at a time: 2026-11-18 (its first moment, UTC), 2026-11-18T12:00+01:00 or TAI."
+    return click.option("--as-of", type=TaiTime(), metavar="TIME", help=said)(function)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lace.notation.identifiers import Verifier
     from lace.policy.exposure import Exposure
     from lace.policy.operand import Module
+    from lace.records.keys import SigningKey
     from lace.runtime.host.quotas import QuotaGate
     from lace.runtime.node.node import Hooks, Node, NodeLimits
     from lace.store.base import RecordStore
@@ -176,6 +177,7 @@ class LinkChoices:
     """The options about connections."""
 
     key: str | None = None
+    signer: SigningKey | None = None  # proves our identity with a key that is not in the ring
     trust: Sequence[Verifier] = ()
     pin: bytes | None = None
     ca: Path | None = None
@@ -202,7 +204,7 @@ class LinkChoices:
         from lace.transports.dial import TransportOptions
         from lace.transports.tls import ClientTls, ServerTls
 
-        signer = user_ring().load(self.key) if self.key else None
+        signer = user_ring().load(self.key) if self.key else self.signer
         server_tls = None
         if self.certificate is not None and self.certificate_key is not None:
             server_tls = ServerTls(certificate_file=self.certificate, key_file=self.certificate_key)

@@ -18,7 +18,7 @@ import click
 from lace.cli.options.arguments import not_a_file, opened
 from lace.cli.options.spark import spark_options
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import say
+from lace.cli.output.output import count_of, say
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lace.cli.options.policies import RuleChoices
     from lace.interlace.host import Host
     from lace.interlace.setup.terms import Terms
+    from lace.notation.identifiers import Verifier
     from lace.people.policyrecords import PolicyVersion
     from lace.porcelain.lace import Lace
     from lace.runtime.host.quotas import QuotaGate
@@ -143,7 +144,12 @@ def watching_policy(
         if not has_quotas:
             node.reload(policy_quotas(policy))
 
-    task = asyncio.get_running_loop().create_task(PolicyWatch(lace, take).run())
+    def members(now: frozenset[Verifier]) -> None:
+        ended = node.know_members(now)
+        if ended:
+            tell([f"{count_of(ended, 'link')} of who left end{'s' if ended == 1 else ''}"])
+
+    task = asyncio.get_running_loop().create_task(PolicyWatch(lace, take, tell_members=members).run())
     try:
         yield
     finally:

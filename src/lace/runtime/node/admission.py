@@ -44,7 +44,7 @@ class PeerKind(IntEnum):
 
     ANONYMOUS = 0
     KEY = 1  # proves one that nobody here knows: anybody may have made it
-    KNOWN = 2  # trusted by name, or on this machine
+    KNOWN = 2  # trusted by name, a member of the group that is served, or on this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,17 @@ class Admission:
         self._per_peer: Counter[str] = Counter()
         self._of_kind: Counter[PeerKind] = Counter()
         self._newcomers = {kind: Bucket(limits.newcomers, 0) for kind in PeerKind}
+        self._members: frozenset[Verifier] = frozenset()
+        self._entered: dict[TransportProof, list[tuple[PeerKind, str]]] = {}  # as what each link is counted
+
+    def know(self, members: frozenset[Verifier]) -> frozenset[Verifier]:
+        """Who is a member from now on; those who were one until now and are not any more."""
+        gone, self._members = self._members - members, members
+        return gone
 
     def kind(self, proof: TransportProof) -> PeerKind:
         """What is known about the peer at the other end."""
-        if proof.peer and proof.peer in self._trusted:
+        if proof.peer and (proof.peer in self._trusted or proof.peer in self._members):
             return PeerKind.KNOWN
         if isinstance(proof.address, StdioAddress | UnixAddress) and self._is_here(proof):
             return PeerKind.KNOWN
@@ -99,16 +106,21 @@ class Admission:
         kind = self.kind(proof)
         if self._is_busy_for(kind):
             self._newcomers[kind].charge(1, now_ns)
-        self._per_peer[self.account(proof)] += 1
+        key = self.account(proof)
+        self._per_peer[key] += 1
         self._of_kind[kind] += 1
+        self._entered.setdefault(proof, []).append((kind, key))
 
     def leave(self, proof: TransportProof) -> None:
         """A link is gone."""
-        key = self.account(proof)
+        entered = self._entered[proof]
+        kind, key = entered.pop()  # a peer that became a member meanwhile was counted as what it was
+        if not entered:
+            del self._entered[proof]
         self._per_peer[key] -= 1
         if not self._per_peer[key]:
             del self._per_peer[key]
-        self._of_kind[self.kind(proof)] -= 1
+        self._of_kind[kind] -= 1
 
     def links_of(self, proof: TransportProof) -> int:
         """How many links this peer has."""

@@ -245,6 +245,19 @@ class Node:
             return await self._refused(stream, ExchangeRefusal.FAILED)
         return await self._run_link(stream, offered, dialled=dialled, cursor_key="")
 
+    # --- people ------------------------------------------------------------------------------------------------
+
+    def know_members(self, members: frozenset[Verifier]) -> int:
+        """Who is a member of the group that is served, from now on: not a stranger, and with a quota of its own.
+
+        The links of those who were members and are not any more end at a phase boundary; how many those are.
+        """
+        gone = self._admission.know(members)
+        ending = [link for link in self._links.values() if link.info.peer in gone]
+        for link in ending:
+            link.driver.tell(given.CloseRequested())
+        return len(ending)
+
     # --- rules -------------------------------------------------------------------------------------------------
 
     def change_rules(self, rules: Rules | None = None) -> int:

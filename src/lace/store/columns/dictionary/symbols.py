@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 from lace.datalog.source import Codes
@@ -26,6 +26,7 @@ CACHED_BLOCKS = 512
 ALWAYS = {"0": 0}  # the code that every dictionary begins with
 KeyFunction = Callable[[Sequence[str]], Sequence[int]]
 _USUAL = StoreThresholds()
+_BLOCKS_AT_ONCE = 32  # of ascending codes: a megabyte of texts
 
 
 def new_secret() -> bytes:
@@ -104,24 +105,20 @@ class SymbolTable:
     def texts(self, codes: Codes) -> list[str]:
         """The text of each code; every code must have one."""
         windows = [codes[at : at + BLOCK].tolist() for at in range(0, len(codes), BLOCK)]
-        numbers: set[int] = set()
-        for window in windows:
-            if _is_run(window):  # no longer than a block, so its ends are in all the blocks that it touches
-                numbers.update((window[0] >> BLOCK_BITS, window[-1] >> BLOCK_BITS))
-            else:
-                numbers.update([code >> BLOCK_BITS for code in window])
-        blocks = self._load(numbers, max(codes, default=0))
         texts: list[str] = []
         try:
-            for window in windows:
-                texts += _window_texts(window, blocks)
+            groups = list(_groups(windows))
+            for group, numbers in groups:
+                blocks = self._load(numbers, max(map(max, group)), keep=len(groups) == 1)
+                for window in group:
+                    texts += _window_texts(window, blocks)
         except IndexError:
             raise damaged("the dictionary of values") from None
         if len(texts) != len(codes):
             raise damaged("the dictionary of values")
         return texts
 
-    def _load(self, numbers: set[int], highest: int) -> dict[int, list[str]]:
+    def _load(self, numbers: set[int], highest: int, *, keep: bool = True) -> dict[int, list[str]]:
         """Blocks by number; a cached block may be older than its latest texts, so the last one is read again."""
         blocks = {}
         for number in numbers if len(numbers) <= CACHED_BLOCKS else ():
@@ -130,7 +127,7 @@ class SymbolTable:
                 blocks[number] = cached
         missing = sorted(numbers - blocks.keys())
         blocks.update((number, data.decode().split(SEPARATOR)) for number, data in self._read(missing).items())
-        if len(missing) <= CACHED_BLOCKS:
+        if keep and len(missing) <= CACHED_BLOCKS:
             if len(self._blocks) > CACHED_BLOCKS:
                 self._blocks.clear()
             self._blocks.update((number, blocks[number]) for number in missing)
@@ -327,6 +324,29 @@ def _spans(codes: Codes) -> Iterator[tuple[int, int, int]]:
                 length += 1
         yield first >> BLOCK_BITS, start, length
         at += length
+
+
+def _groups(windows: list[list[int]]) -> Iterator[tuple[list[list[int]], set[int]]]:
+    """Windows that are read together, with the blocks they touch.
+
+    Ascending codes need a block only once, so few blocks are held at a time; otherwise all of them are.
+    """
+    ascending = all(window == sorted(window) for window in windows) and all(
+        before[-1] <= after[0] for before, after in pairwise(windows)
+    )
+    group: list[list[int]] = []
+    numbers: set[int] = set()
+    for window in windows:
+        group.append(window)
+        if _is_run(window):  # no longer than a block, so its ends are in all the blocks that it touches
+            numbers.update((window[0] >> BLOCK_BITS, window[-1] >> BLOCK_BITS))
+        else:
+            numbers.update([code >> BLOCK_BITS for code in window])
+        if ascending and len(numbers) >= _BLOCKS_AT_ONCE:
+            yield group, numbers
+            group, numbers = [], set()
+    if group:
+        yield group, numbers
 
 
 def _is_run(window: list[int]) -> bool:
