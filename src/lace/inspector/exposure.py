@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from lace.datalog.engine import evaluate
@@ -200,7 +201,8 @@ def _flat(policy: LoweredPolicy) -> CheckedProgram:
     flat = unfold(policy.program.program, wanted, lambda _: True, TYPING_LIMITS.max_rule_literals)
     needed = reachable(flat.rules, wanted)
     rules = tuple(rule for rule in flat.rules if rule.head.predicate in needed)
-    return check_program(Program(rules), LOWERED_PROFILE, TYPING_LIMITS)
+    most = max(TYPING_LIMITS.max_rules, len(rules))  # as lowering itself: the limit is for each module
+    return check_program(Program(rules), LOWERED_PROFILE, replace(TYPING_LIMITS, max_rules=most))
 
 
 def _every(opened: OpenedLace, start: int, limit: int) -> Part:
