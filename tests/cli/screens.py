@@ -211,6 +211,8 @@ SCENES: dict[str, list[Scene]] = {
         scene("name list notes.lace --full", wraps=True),
         scene("name rm notes.lace ana", exits=(7,)),
     ],
+    "doctor": [scene("doctor notes.lace", exits=(0, 1)), scene("doctor nothing.lace", exits=(3,))],
+    "upgrade": [scene("upgrade notes.lace --check"), scene("upgrade nothing.lace", exits=(3,))],
     "remote": [
         scene("remote add notes.lace server unix:{socket} --key me"),
         scene("remote list notes.lace"),

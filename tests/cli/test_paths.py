@@ -49,7 +49,7 @@ def test_every_command_over_a_lace_is_among_them() -> None:
         "forget", "rm", "init", "import",
         "export", "stat", "quota",
         "backup", "restore", "compact", "repair", "verify", "index", "inspect", "key", "interlace", "follow", "serve",
-        "browse", "why", "store", "view", "remote", "status", "peers", "reload", "name", "policy",
+        "browse", "why", "store", "view", "remote", "status", "peers", "reload", "name", "doctor", "upgrade", "policy",
         "invite", "join", "member", "device", "admin",
     }  # fmt: skip
     assert named == over_a_lace

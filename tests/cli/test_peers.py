@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ import lace as api
 from lace.cli.app import app
 from lace.cli.output.failure import ExitCode
 from lace.runtime.node.control import answering, control_path
+
+SECONDS = 60  # only a process that hangs takes so long
 
 
 @pytest.fixture(autouse=True)
@@ -42,11 +45,16 @@ def process(*words: str, until: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "lace.cli", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as started:
         assert started.stdout is not None
+        deadline = threading.Timer(SECONDS, started.kill)
+        deadline.start()
+        said = []
         for line in started.stdout:
+            said.append(line)
             if until in line:
                 break
         else:
-            pytest.fail(f"{words} ended")
+            pytest.fail(f"{words} ended: {''.join(said)}")
+        deadline.cancel()
         yield started
         started.terminate()
         started.communicate(timeout=30)

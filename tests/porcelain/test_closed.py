@@ -50,7 +50,7 @@ VERBS: dict[str, Callable[[Lace, Path], object]] = {
     "forgotten": lambda one, _: one.forgotten(),
     "take_again": lambda one, _: one.take_again(RECORD),
     "at": lambda one, _: one.at("2020-01-01").list(),
-    "revert": lambda one, _: one.revert("//u//ding//n", RECORD),
+    "revert": lambda one, _: one.revert("//u//ding//n", "2020-01-01"),
     "put_plex": lambda one, _: one.put_plex(Plex(**PLACE, tai=lace.TAI("1700000000:000000000"))),
     "retract": lambda one, _: one.retract("//u//ding//n"),
     "undo": lambda one, _: one.undo("//u//ding//n"),

@@ -14,8 +14,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from lace.cli.catalogue import BY_NAME, CATALOGUE, SECTIONS
-from lace.cli.output.failure import ExitCode, explain_failure, leave_quietly
-from lace.cli.output.output import say, styled, visible
+from lace.cli.output.failure import ExitCode, explain_failure, leave_quietly, print_json_failure
+from lace.cli.output.output import note_json, say, styled, visible, wants_json
 
 INTRODUCTION = """Keep signed records in a file, and sync them between machines by rules.
 
@@ -49,6 +49,10 @@ class LaceGroup(click.Group):
         if not isinstance(command, click.Command):
             raise TypeError(f"{entry.module}.command is not a click command")
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        note_json(ctx, args)
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -107,6 +111,9 @@ class LaceGroup(click.Group):
         except click.ClickException as error:
             # The message repeats what was typed or pasted, which may steer a terminal.
             error.message = visible(error.message)  # type: ignore[misc]  # final, but nothing else holds the text
+            if wants_json():
+                print_json_failure(error.format_message(), [], error.exit_code)
+                ctx.exit(error.exit_code)
             raise
         except (click.exceptions.Exit, click.Abort):
             raise

@@ -50,6 +50,8 @@ CATALOGUE = (
     Verb("Stores", "compact", "compact", "Rewrite a lace without what was removed from it."),
     Verb("Stores", "repair", "repair", "Salvage everything readable from a damaged lace."),
     Verb("Stores", "verify", "verify", "Re-hash every record, re-verify every signature."),
+    Verb("Stores", "doctor", "doctor", "Look for what may go wrong with a lace and the machine under it."),
+    Verb("Stores", "upgrade", "upgrade", "Bring the file of a lace up to date."),
     Verb("Stores", "index", "index", "Make a lace searchable by words."),
     Verb(
         "Stores",

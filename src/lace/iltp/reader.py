@@ -44,6 +44,13 @@ _SHORT_RECORD = 1 << 16  # bytes; a longer one is not put together before it is 
 # What `RecordItem._make` does, without a Python frame for each of very many.
 _make = cast("Callable[[tuple[str, bytes]], RecordItem]", partial(tuple.__new__, RecordItem))
 
+# What a port of another kind says first, as far as one byte tells.
+_OTHER_KINDS = {
+    b"H": "; this begins as HTTP does: if the port speaks ws or wss, dial that",
+    b"\x15": "; this begins as TLS does: if the port speaks wss, dial that",
+    b"\x16": "; this begins as TLS does: if the port speaks wss, dial that",
+}
+
 
 class StreamReader:
     """Bytes in by `receive`, items out by `read_block`."""
@@ -176,7 +183,8 @@ class StreamReader:
             if len(head) < seen:
                 self._refuse("the stream ended inside its preface", "stream-cut")
             if head != PREFACE[:seen]:  # 060-PREF-11: at the first byte that differs
-                self._refuse("a direction begins with the line 🪢: iltp/1", "preface", head)
+                other = _OTHER_KINDS.get(head, "")
+                self._refuse(f"a direction begins with the line 🪢: iltp/1{other}", "preface", head)
         yield from self._source.read_exact(len(PREFACE))
         self._out.append(PREFACE_ITEM)
         if (yield from self._source.peek(1)) == b"\n":

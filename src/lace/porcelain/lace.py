@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from lace.people.root import Root
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.forgetting import Forgotten
-    from lace.porcelain.past import PastLace
     from lace.porcelain.policy import LacePolicy
     from lace.porcelain.query import Answer
 
@@ -345,7 +344,7 @@ class Lace(PutVerbs, Closing):
             raise self._no_tip(coordinate)
         return tip
 
-    def at(self, time: str) -> PastLace:
+    def at(self, time: str) -> Lace:
         """This lace as it was at a time: TAI text or ISO 8601, where a date is its first moment in UTC.
 
         It reads what was there by the time that records tell, and takes no records. It ends with this lace.

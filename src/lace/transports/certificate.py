@@ -64,6 +64,16 @@ def renew_self_signed(
     return pin
 
 
+def certificate_end(certificate_file: Path) -> float:
+    """When the first certificate of a file ends, in seconds since 1970."""
+    with naming_extras():
+        from cryptography import x509
+    try:
+        return x509.load_pem_x509_certificate(certificate_file.read_bytes()).not_valid_after_utc.timestamp()
+    except (OSError, ValueError) as error:
+        raise TransportError(f"cannot read the certificate {certificate_file}: {error}") from error
+
+
 def _self_signed(key: Any, hosts: Sequence[str], not_before: datetime, valid_days: int) -> tuple[bytes, bytes]:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization

@@ -25,6 +25,10 @@ from lace.values import dataclass
 ACCEPTED_AT_ONCE = 24  # in one round of the event loop: fewer wait long behind a crowd, more hold it up
 WAITING_OUTSIDE = 128  # connections that the system keeps until they are accepted
 TLS_HANDSHAKE = 0x16  # the first byte of every TLS connection
+_SPEAKS_WSS = (
+    b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 21\r\n\r\n"
+    b"this port speaks wss\n"
+)
 PROXY_WORDS = b"P\r"  # the first byte of a PROXY header, text or binary; no transport of ours begins with one
 
 
@@ -238,6 +242,8 @@ class Door:
                 if first != bytes([TLS_HANDSHAKE]):
                     if first:
                         self._hears.refused(visitor.host, "no TLS", "the connection did not begin with TLS")
+                        with suppress(OSError):  # as far as its buffer takes it at once
+                            visitor.sock.send(_SPEAKS_WSS)
                     raise ConnectionError
             await self._begin(visitor)
         except TransportError as error:

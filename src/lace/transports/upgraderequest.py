@@ -21,6 +21,7 @@ from lace.transports.door import Visitor
 from lace.transports.frames import PacedConnection
 from lace.transports.networks import is_literal, is_loopback
 
+HEALTH_PATHS = frozenset(("/healthz", "/readyz"))  # for load balancers and supervisors: they tell nothing else
 _BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 

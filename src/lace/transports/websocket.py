@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import field
 from hashlib import sha256
 from http import HTTPStatus
+from ssl import SSLError
 from typing import Any, Self, cast
 from weakref import WeakKeyDictionary
 
@@ -20,7 +21,14 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import Server, ServerConnection
 from websockets.datastructures import Headers, HeadersLike
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI, WebSocketException
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidMessage,
+    InvalidStatus,
+    InvalidURI,
+    WebSocketException,
+)
 from websockets.frames import CloseCode
 from websockets.http11 import USER_AGENT, Request, Response
 from websockets.protocol import State
@@ -68,7 +76,7 @@ from lace.transports.tls import (
     peer_certificate,
     server_context,
 )
-from lace.transports.upgraderequest import GuardedConnection, Refused, RequestCheck
+from lace.transports.upgraderequest import HEALTH_PATHS, GuardedConnection, Refused, RequestCheck
 from lace.values import dataclass
 
 _QUIET = logging.getLogger("lace.websocket")
@@ -205,13 +213,25 @@ async def dial_websocket(
         )
     except InvalidStatus as error:
         raise _turned_away(address, error.response) from error
+    except InvalidMessage as error:
+        raise TransportError(f"{address}: this port does not speak ws; if it speaks tcp, dial that") from error
     except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
+        if address.secure and not dialer.began and _is_no_tls(error):
+            text = f"{address}: this port does not speak wss; if it speaks ws or tcp, dial that"
+            raise TransportError(text) from error
         raise TransportError(f"cannot reach {address}: {reason(error)}") from error
     try:
         return WebSocketStream(connection, dialer.proof(connection), limits)
     except TransportError:
         connection.transport.abort()
         raise
+
+
+def _is_no_tls(error: BaseException) -> bool:
+    """Whether a server answered a TLS handshake with something else, or hung up on it."""
+    if isinstance(error, SSLError):
+        return error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+    return isinstance(error, ConnectionResetError | ConnectionAbortedError | EOFError)
 
 
 def _turned_away(address: WebSocketAddress, response: Response) -> TransportError:
@@ -256,6 +276,11 @@ class _Dialer:
         self._certificate: bytes | None = None
         self._claim: Claim | None = None
         self._upgrade: Upgrade | None = None
+
+    @property
+    def began(self) -> bool:
+        """Whether TLS, if any, was made, and the request was written."""
+        return self._claim is not None
 
     def connection_class(self) -> type[ClientConnection]:
         """What `connect` builds."""
@@ -426,6 +451,8 @@ class WebSocketListener:
     def _check_request(self, connection: ServerConnection, request: Request) -> Response | None:
         assert isinstance(connection, GuardedConnection)
         visitor = connection.visitor
+        if request.path in HEALTH_PATHS:  # a listener that answers is ready
+            return connection.respond(HTTPStatus.OK, "ok\n")
         try:
             if visitor.is_from_proxy and not visitor.has_origin:
                 self._door.speaks_for(visitor, forwarded_for(request.headers.get_all(FORWARDED)), visitor.port)

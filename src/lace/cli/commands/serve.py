@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -23,12 +23,12 @@ from lace.cli.options.links import (
     LinkChoices,
     PinType,
     ProxyType,
-    VerifierType,
     captured,
     link_options,
     make_node,
     trace_option,
 )
+from lace.cli.options.names import verifier_named
 from lace.cli.options.policies import RuleChoices, expose_option, named_selector, read_exposures, select_options
 from lace.cli.options.side import Side, opened_side, side_argument, watching_policy
 from lace.cli.output.failure import ExitCode
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lace.iltp.address import Address
     from lace.interlace.setup.terms import Terms
     from lace.limits import EngineLimits
+    from lace.notation.identifiers import Verifier
     from lace.porcelain.lace import Lace
     from lace.runtime.link.session import Outcome
     from lace.runtime.node.node import Hooks, LinkInfo, Node, NodeLimits, TermsFor
@@ -240,6 +241,7 @@ def _from_file(config: Path, every_event: bool) -> Serving:
     choices = _file_choices(file)
     rules = word_rules(file.policy, file.rule_limits)
     base, _ = choices.transport()
+    named = _named_in(file)
     kept = []
     for peer in file.peers:
         own = word_rules(peer.policy, file.rule_limits) if peer.policy.select or peer.policy.expose else None
@@ -248,7 +250,7 @@ def _from_file(config: Path, every_event: bool) -> Serving:
             from lace.transports.tls import ClientTls
 
             pin = PinType().convert(peer.pin, None, None) if peer.pin else None
-            trusted = tuple(VerifierType().convert(text, None, None) for text in peer.trust) or base.trusted
+            trusted = tuple(map(named, peer.trust)) or base.trusted
             transport = replace(base, client_tls=ClientTls(pin=pin, ca_file=peer.ca), trusted=trusted)
         kept.append(KeptPeer(peer.address, own, transport))
     log = Logbook(as_json=file.log == "json", every_event=every_event)
@@ -256,13 +258,19 @@ def _from_file(config: Path, every_event: bool) -> Serving:
     return Serving(file.store, file.listen, rules, choices, kept, limits, file.metrics_port, log, config)
 
 
+def _named_in(file: NodeFile) -> Callable[[str], Verifier]:
+    """Names of keys in a node file are those of its lace."""
+    return partial(verifier_named, path=file.store if file.store.is_file() else None)
+
+
 def _file_choices(file: NodeFile) -> LinkChoices:
     from lace.iltp.address import WebSocketAddress
 
+    named = _named_in(file)
     return LinkChoices(
         key=file.key,
-        trust=[VerifierType().convert(text, None, None) for text in file.trust],
-        uids=[(uid, VerifierType().convert(text, None, None)) for uid, text in file.uids.items()],
+        trust=[named(text) for text in file.trust],
+        uids=[(uid, named(text)) for uid, text in file.uids.items()],
         certificate=file.certificate,
         certificate_key=file.certificate_key,
         names=[name for name in file.names if isinstance(name, WebSocketAddress)],
@@ -332,7 +340,10 @@ async def _serve_side(serving: Serving, side: Side, hooks: Hooks, orders: Orders
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, _reload, node, serving, "SIGHUP")
     orders["reload"] = partial(_reload, node, serving, "lace reload")
-    metrics = await serve_metrics(node.metrics, serving.metrics_port) if serving.metrics_port else None
+    is_ready = asyncio.Event()
+    metrics = None
+    if serving.metrics_port:
+        metrics = await serve_metrics(node.metrics, serving.metrics_port, is_ready.is_set)
     try:
         if side.get_ready is not None:
             await done_or_stopped(side.get_ready, stop)
@@ -341,6 +352,7 @@ async def _serve_side(serving: Serving, side: Side, hooks: Hooks, orders: Orders
             return None
         with watching_policy(side, serving.rules, node, serving.log.policy, has_quotas=has_quotas):
             bound = await _begin(node, serving, side, terms)
+            is_ready.set()
             notify_systemd("READY=1")
             await first_of(stop, node.outdated)
     finally:

@@ -1,6 +1,7 @@
-"""How a command fails: the exit codes of `lace`, and the block on stderr that says what failed, where, and what to do.
+"""How a command fails: the exit codes of `lace`, and what stderr says: what failed, where, and what to do.
 
-Rule: a failure prints once, on stderr, in one block; a script can tell failures apart by the number from ExitCode.
+Rule: a failure prints once, on stderr, in one block or, under --json, in one line of JSON; a script can tell failures
+apart by the number from ExitCode.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 from dataclasses import fields
 from enum import IntEnum
 
-from lace.cli.output.output import say, shown, styled
+from lace.cli.output.output import json_line, say, shown, styled, wants_json
 from lace.errors import (
     IncompleteContent,
     InvalidExchangePlan,
@@ -90,6 +91,9 @@ def explain_failure(error: BaseException) -> ExitCode:
     """Print the block for a failure on stderr and return its exit code."""
     error = (missing_extra(error) if isinstance(error, ImportError) else None) or error
     code = exit_code(error)
+    if wants_json() and code is not ExitCode.INTERRUPTED:
+        print_json_failure(_headline(error, code), _details(error), code)
+        return code
     if code is ExitCode.INTERRUPTED:
         say("interrupted", err=True)
         return code
@@ -97,8 +101,22 @@ def explain_failure(error: BaseException) -> ExitCode:
     return code
 
 
+def print_json_failure(headline: str, details: list[tuple[str, str]], code: int | None = None) -> None:
+    """Print one JSON object on stderr, under `error`, with what the block for people says."""
+    known: dict[str, object] = {"message": headline}
+    if code is not None:
+        known |= {"code": int(code), "name": ExitCode(code).name}
+    for label, text in details:
+        if text:
+            known[label] = [*known.get(label, ()), text] if label == "try" else text  # type: ignore[misc]
+    say(json_line({"error": known}), err=True)
+
+
 def print_failure(headline: str, details: list[tuple[str, str]]) -> None:
-    """Print one block: what went wrong, then the known details with their labels."""
+    """Print one block: what went wrong, then the known details with their labels; under --json, a line of JSON."""
+    if wants_json():
+        print_json_failure(headline, details)
+        return
     say(shown(styled("error", fg="red", bold=True), f": {headline}"), err=True)
     width = max((len(label) for label, _ in details), default=0)
     for label, text in details:

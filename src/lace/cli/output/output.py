@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from unicodedata import category, east_asian_width
 
@@ -143,6 +143,20 @@ def _spelled_in_json(character: str) -> str:
 def json_option(function: F) -> F:
     """`--json`: one JSON object per line instead of text for people."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")(function)
+
+
+_WANTS_JSON = "lace.json"  # in what all contexts of one command line share
+
+
+def note_json(ctx: click.Context, words: Sequence[str]) -> None:
+    """Look for --json before anything is parsed, so that a wrong command line is told as JSON too."""
+    ctx.meta[_WANTS_JSON] = "--json" in takewhile("--".__ne__, words)
+
+
+def wants_json() -> bool:
+    """Whether this command prints for a program."""
+    context = click.get_current_context(silent=True)
+    return bool(context is not None and context.meta.get(_WANTS_JSON))
 
 
 def print_json(value: Mapping[str, object]) -> None:

@@ -155,14 +155,33 @@ def _labels(labels: Mapping[str, str]) -> str:
     return "{" + ",".join(f"{label}={json.dumps(value)}" for label, value in labels.items()) + "}"
 
 
-async def serve_metrics(metrics: Metrics, port: int) -> asyncio.Server:
-    """Answer every request on a loopback port with the counters, but for those that a web page makes a browser send."""
+def _always() -> bool:
+    return True
+
+
+async def serve_metrics(metrics: Metrics, port: int, is_ready: Callable[[], bool] = _always) -> asyncio.Server:
+    """Answer on a loopback port: `/metrics` (and `/`) with the counters, `/healthz` while the node runs, `/readyz` once
+    it takes peers. A request that a web page makes a browser send gets nothing.
+    """
+
+    def respond(asked: bytes) -> tuple[str, str]:
+        if not _is_from_here(asked):
+            return "403 Forbidden", ""
+        path = asked.split(b"\r\n", 1)[0].split(b" ")[1:2]
+        match path[0].partition(b"?")[0] if path else b"":
+            case b"/" | b"/metrics":
+                return "200 OK", metrics.text()
+            case b"/healthz":
+                return "200 OK", "ok\n"
+            case b"/readyz":
+                return ("200 OK", "ready\n") if is_ready() else ("503 Service Unavailable", "starting\n")
+        return "404 Not Found", "only /metrics, /healthz and /readyz are here\n"
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(5):
                 asked = await reader.readuntil(b"\r\n\r\n")
-                status, page = ("200 OK", metrics.text()) if _is_from_here(asked) else ("403 Forbidden", "")
+                status, page = respond(asked)
                 body = page.encode()
                 head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nConnection: close\r\n"
                 writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
