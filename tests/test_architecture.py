@@ -14,14 +14,14 @@ SOURCE = Path(__file__).parent.parent / "src" / "lace"
 GROUND = {"notation", "limits", "thresholds", "errors", "values"}  # these may see each other
 LAYERS = [
     {"cli"},
-    {"inspector", "spark", "folder"},
+    {"inspector", "spark", "folder", "testing"},
     {"porcelain"},
     {"runtime"},
     {"transports"},
     {"intake", "people"},
     {"interlace", "iltp", "store"},
     {"policy"},
-    {"facts"},
+    {"facts", "reconcile"},
     {"records", "datalog", "differences"},
     {"workers"},
     GROUND,
@@ -40,6 +40,7 @@ LIBRARY_HOMES = {
     "numpy": {
         "datalog/engine",
         "differences",
+        "reconcile",
         "spark",
         "store/columns/dictionary/bulk.py",
     },
@@ -51,6 +52,7 @@ LIBRARY_HOMES = {
     "click": {"cli"},
     "rich": {"cli"},
     "segno": {"cli"},
+    "pytest": {"testing"},
 }
 
 
@@ -110,7 +112,7 @@ def test_each_library_has_one_home() -> None:
     assert not astray, "\n".join(astray)
 
 
-PURE = ("notation", "records", "differences", "datalog", "facts", "policy", "interlace", "iltp")
+PURE = ("notation", "records", "differences", "reconcile", "datalog", "facts", "policy", "interlace", "iltp")
 WORLDLY = {
     "asyncio", "concurrent", "ctypes", "io", "multiprocessing", "os", "pathlib", "random", "secrets", "selectors",
     "signal", "socket", "sqlite3", "subprocess", "sys", "tempfile", "threading", "time",

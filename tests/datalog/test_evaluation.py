@@ -160,15 +160,20 @@ FORBIDDEN = {
 }  # fmt: skip
 
 
+# What Python callers meet, outside the rules: values that become texts, a deadline, a lock. It ends or delays a run.
+DOOR = {"datetime", "threading", "time", "uuid"}
+
+
 @pytest.mark.clause("030-CLASS-04", "030-CLASS-05", "030-CLASS-06")
 def test_the_rule_language_can_reach_no_clock_file_socket_or_chance() -> None:
     for path in Path(lace.datalog.__file__).parent.rglob("*.py"):
+        forbidden = (FORBIDDEN | {"time"}) - (DOOR if path.parent.name == "library" else set())
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Import):
                 names = {alias.name.split(".")[0] for alias in node.names}
-                assert not names & (FORBIDDEN | {"time"}), path
+                assert not names & forbidden, path
             elif isinstance(node, ast.ImportFrom) and node.module:
-                assert node.module.split(".")[0] not in FORBIDDEN, path
+                assert node.module.split(".")[0] not in forbidden - {"time"}, path
                 if node.module == "time":
                     assert {alias.name for alias in node.names} <= HARMLESS_CLOCK, path
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

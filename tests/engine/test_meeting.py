@@ -41,6 +41,8 @@ BODIES = {
     "counted": "E(X,Y), E(Y,Z), E(X,Z), Cardinality(E(Z,_),'>','1'), N(W)",
     "ears": "N(X), E(X,Y), E(Y,Z), E(X,Z), E(Z,W), N(W)",
     "apart": "E(X,Y), E(Y,Z), E(X,Z), N(W)",
+    "path": "N(X), E(X,Y), E(Y,Z), N(Z), E(Z,W)",
+    "ends": "E(X,Y), R(Y,Z,W), E(W,'h'), N(X)",
     "points to": "R(X,Y,Z), E(X,W), R(W,Y,Z), E(Y,Z)",
 }
 HEADS = ("T(X,Y,Z,W)", "T(X,Z)", "T(W)", "T('k')")
@@ -168,6 +170,22 @@ def test_a_circle_holds_no_more_than_its_facts_and_its_answers() -> None:
         tracemalloc.stop()
     answers = found.count(Predicate("T", 3)) * 3 * 4
     assert most < base.nbytes() + 4 * answers
+
+
+def test_values_that_another_atom_lacks_are_left_out_before_a_join() -> None:
+    """Where everybody knows everybody: what is said of those few, of whom much is said, that some know."""
+    nodes = [f"n{n}" for n in range(120)]
+    facts = [Fact(EDGE, (a, b)) for a in nodes for b in nodes]
+    facts += [Fact(NODE, (name,)) for name in nodes[:3]]
+    facts += [Fact(Predicate("S", 2), (nodes[50 + n % 2], f"said {n}")) for n in range(400)]
+    program = checked("T(X,A) :- N(X), E(X,Y), S(Y,A).")
+    plain, reduced = (Meter(EngineLimits()) for _ in range(2))
+    for meter, ways in ((plain, NEVER), (reduced, EngineThresholds())):
+        assert evaluate(program, facts, meter=meter, thresholds=ways).count(Predicate("T", 2)) == 3 * 400
+    plan = str(evaluate(program, facts).stats.plans[0])
+    assert "Meet in Y of Scan E(X,Y), Scan S(Y,_)" in plan
+    assert "Join on (Y) Scan S(Y,A)" in plan
+    assert reduced.rows < plain.rows
 
 
 def test_what_a_limit_advises_is_true_of_the_rule() -> None:

@@ -106,3 +106,29 @@ def test_the_preferred_name_of_a_key_is_mine() -> None:
         book = NameBook.of(lace.store, {ANNA.verifier: "founder-key"})
         assert book.of_key(BOB.verifier)[0].name == "bobby"
         assert book.of_key(ANNA.verifier)[0].whose is Whose.KEY
+
+
+def test_what_a_member_is_called_is_known_apart_from_my_names_and_two_of_a_name_are_an_error() -> None:
+    with club() as lace:
+        book = NameBook.of(lace.store, RING)
+        (own,) = book.of_key(BOB.verifier)
+        assert (own.name, own.whose) == ("bob", Whose.OWN)
+        assert book.verifier("bob") == BOB.verifier
+        add_petname(lace.store, "bob", ME.verifier)
+        assert NameBook.of(lace.store, RING).verifier("bob") == ME.verifier  # mine goes before theirs
+        remove_petname(lace.store, "bob")
+        other = [("Called", "bob"), ("Role", "member")]
+        lace.put(b"", group="club", app="member", name=EVE.verifier, headers=other, sign=ANNA)
+        with pytest.raises(KeyUnavailable, match="may be 2 keys"):
+            NameBook.of(lace.store, RING).verifier("bob")
+
+
+def test_a_friends_name_is_typed_with_the_friend_and_goes_when_the_friend_changes_it() -> None:
+    with club() as lace:
+        for name in ("rob", "robby"):
+            lace.put(b"", group="club", app="name", name=ME.verifier, headers=[("Called", name)], sign=BOB)
+        book = NameBook.of(lace.store, {})
+        assert book.verifier("bob/robby") == ME.verifier
+        for word in ("robby", "bob/rob", "anna/robby"):
+            with pytest.raises(KeyUnavailable):
+                book.verifier(word)

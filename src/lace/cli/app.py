@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 from lace.cli.catalogue import BY_NAME, CATALOGUE, SECTIONS
 from lace.cli.output.failure import ExitCode, explain_failure, leave_quietly, print_json_failure
 from lace.cli.output.output import note_json, say, styled, visible, wants_json
+from lace.cli.platforms import refusal
 
 INTRODUCTION = """Keep signed records in a file, and sync them between machines by rules.
 
@@ -59,6 +60,8 @@ class LaceGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in BY_NAME and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise click.UsageError(f"There is no command {args[0]!r}.{_nearest(args[0])}", ctx)
+        if args and (why := refusal(sys.platform, args[0])):
+            raise click.UsageError(why, ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -23,7 +23,7 @@ SHORT_BYTES = 8
 SYMBOLS_PER_LINE = 56  # a line of 1024 bytes holds them with everything around
 SHORT_IDS_PER_LINE = 90
 _MAX_COUNT_DIGITS = 18
-_SYMBOL = np.dtype([("sum", ">u8"), ("check", ">u4"), ("count", "u1")])
+SYMBOL_ROW: np.dtype[np.void] = np.dtype([("sum", ">u8"), ("check", ">u4"), ("count", "u1")])
 
 
 def encode_summary(measured: U64) -> tuple[str, str, str]:
@@ -54,7 +54,7 @@ def decode_root(count: str, root: str) -> tuple[int, bytes]:
 
 def encode_symbols(symbols: Symbols) -> Iterator[str]:
     """Symbols as texts of SYMBOLS_PER_LINE each, the last of what is left (070-SKETCH-05)."""
-    rows = np.empty(len(symbols), _SYMBOL)
+    rows = np.empty(len(symbols), SYMBOL_ROW)
     rows["sum"], rows["check"], rows["count"] = symbols.sums, symbols.checks, symbols.counts
     for start in range(0, len(rows), SYMBOLS_PER_LINE):
         yield b64a.encode(rows[start : start + SYMBOLS_PER_LINE].tobytes())
@@ -68,7 +68,12 @@ def decode_symbols(lines: Iterable[tuple[str, ...]], start: int) -> Symbols:
             _refuse(f"symbols where those from {start} on are due,", excerpt(first))
         pieces.append(_rows_of(text, SYMBOL_BYTES, SYMBOLS_PER_LINE, "symbols"))
         start += len(pieces[-1]) // SYMBOL_BYTES
-    rows = np.frombuffer(b"".join(pieces), _SYMBOL)
+    return symbols_of_rows(b"".join(pieces))
+
+
+def symbols_of_rows(data: bytes) -> Symbols:
+    """Whole symbols, 13 bytes each."""
+    rows = np.frombuffer(data, SYMBOL_ROW)
     return Symbols(rows["count"].copy(), rows["sum"].astype(np.uint64), rows["check"].astype(np.uint32))
 
 

@@ -141,6 +141,9 @@ class _RulePlanner:
             best = min(atoms, key=lambda n: self._cost(atoms[n], scans.get(n, Version.ALL)), default=None)
             if best is None:
                 break
+            if self._reduce(best, scans, atoms, pending):
+                pending = self._apply(pending, atoms)
+                continue
             self._read(atoms.pop(best), scans.get(best, Version.ALL), atoms.values(), pending)
             pending = self._apply(pending, atoms)
         head = self.rule.head
@@ -180,6 +183,39 @@ class _RulePlanner:
             self._bind(self._next(missing, left), left, atoms.values(), pending)
             pending = self._apply(pending, atoms)
         return pending
+
+    def _reduce(
+        self, best: int, versions: Mapping[int, Version], atoms: dict[int, Positive], pending: list[Literal]
+    ) -> bool:
+        """Before a join that makes many rows of each: keep to values that another atom has too (Yannakakis).
+
+        A row takes them from whichever of the two has fewer, so that a long list is not made only to be thrown away.
+        """
+        if self.meeting is None or self.node is None:
+            return False
+        scan = self._scan(atoms[best], versions.get(best, Version.ALL))
+        known = [name for _, name in scan.variables if name in self.bound]
+        if not known or self.estimate.joined(scan, self.sizes) <= self.meeting.growth * self.estimate.rows:
+            return False
+        others = {n: self._scan(atoms[n], versions.get(n, Version.ALL)) for n in atoms if n != best}
+        found: list[tuple[float, str, int]] = []
+        for place, name in scan.variables:
+            if name in self.bound:
+                continue
+            for n, other in others.items():
+                there = [at for at, shared in other.variables if shared == name]
+                if there:
+                    values = max(self.sizes.distinct(scan, place), 1.0)
+                    found.append((self.sizes.distinct(other, there[0]) / values, name, n))
+        share, name, partner = min(found, default=(1.0, "", -1), key=lambda each: (each[:2], str(others[each[2]])))
+        if not found or share * self.meeting.growth >= 1:
+            return False
+        met = [self._binding(each, {*self.bound, name}) for each in (scan, others[partner])]
+        for n, each, whole in ((best, met[0], scan), (partner, met[1], others[partner])):
+            if len(each.variables) == len(whole.variables):
+                del atoms[n]
+        self._bind((name,), met, atoms.values(), pending)
+        return True
 
     def _binding(self, scan: Scan, names: Collection[str]) -> Scan:
         """A scan that binds some of its variables only, in the order in which they come to be known."""
