@@ -12,9 +12,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
+from time import process_time
 
 from report import Report
 from rulebench.circles import QUESTIONS, Figures
+
+from lace import datalog
 
 BENCH = Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 60
@@ -65,11 +69,34 @@ def compare(report: Report, name: str) -> None:
     )
 
 
+def points(report: Report) -> None:
+    """Goals of one form over a prepared database, by `lace.datalog`: the first one, the second one, the others."""
+    edges = 20_000 if report.quick else 1_000_000
+    draw = Random(3)
+    rows = [(f"n{draw.randrange(edges // 3)}", f"n{draw.randrange(edges // 3)}") for _ in range(edges)]
+    began = process_time()
+    db = datalog.Database({"Edge": rows})
+    encoded = process_time() - began
+    program = datalog.compile("Two(X,Z) :- Edge(X,Y), Edge(Y,Z).")
+    taken: list[float] = []
+    answers = 0
+    for number in range(200):
+        began = process_time()
+        answers += len(program.run(db, f"Two('{rows[number][0]}',Z)").rows())
+        taken.append(process_time() - began)
+    for what, seconds in (("first", taken[0]), ("second", taken[1]), ("later", sorted(taken[2:])[len(taken) // 2])):
+        report.row(f"point goals: {what}", edges, "lace", answers, encoded, seconds, "")
+    if not report.quick:
+        got = sorted(taken[2:])[len(taken) // 2] * 1e3
+        report.at_most(f"a point goal over {edges:,} prepared facts, median", wanted=1, got=got, unit=" ms")
+
+
 def main() -> None:
     columns = ["question", "edges", "engine", "answers", "load s", "evaluation s", "peak MiB"]
     report = Report.start("joins", "Rules that go round in a circle", columns=columns)
     for name in QUESTIONS:
         compare(report, name)
+    points(report)
     report.note("lace-binary: the same engine, joining two atoms at a time (`meeting_growth` without end).")
     report.note("DuckDB counts answers over integers on one thread; clingo reads text, nemo CSV files.")
     report.end(is_whole=True)

@@ -17,6 +17,7 @@ The words of this floor:
 - **trigger**: a place of a rule body where a change sets the rule off; **turned rule**: the rule that starts there.
 - **rank**: of a fact of a recursive stratum, a number above those of the facts that one derivation of it rests on.
 - **doubtful**: a fact that may have lost a derivation; it is proven from lower ranks, or goes.
+- **level**: the values of a column below each beginning of rows; **meeting**: the values that several atoms share.
 - **grid**: rows as columns on their way from rule to rule; a few rows are tuples instead.
 
 What never happens here: a run changes, a code is given twice, a change is half done (it is committed or rolled back), a
