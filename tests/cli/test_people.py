@@ -21,6 +21,7 @@ from lace.policy.origin import Viewer
 from lace.porcelain.invitations import InviteLine, accept, find_invitation, invite, withdraw
 from lace.porcelain.membership import admit, find_person, put_out, roster
 from lace.porcelain.policy import set_policy, template_policy
+from lace.porcelain.rotation import Successors, commit_successor, rotate
 from lace.porcelain.visibility import visible_records
 from lace.records.keys import SigningKey
 
@@ -240,3 +241,28 @@ def _standing(club: api.Lace, root: Root) -> list[tuple[str, ...]]:
     from lace.people.roster import PeopleStanding
 
     return list(PeopleStanding(club.store, root).rows("Standing", 2))
+
+
+def test_a_key_hands_its_place_to_the_successor_that_it_committed_to(tmp_path: Path) -> None:
+    club, key, root = founded()
+    kept = Successors(tmp_path)
+    bob = SigningKey.generate()
+    admit(club, bob.verifier, key, called="bob")
+    commit_successor(club, key, kept)
+    assert commit_successor(club, key, kept) is None
+    mine = club.put(b"x", group="club", app="notes", name="n", sign=key)
+    found = kept.find(key.verifier)
+    assert found is not None
+    rotate(club, key.verifier, kept)
+    now = roster(club)
+    assert now.admins == {found.key.verifier}
+    assert {bob.verifier, found.key.verifier} == set(now.person_of)
+    policy = club.policy()
+    assert policy is not None
+    assert not policy.is_waiting  # what the founder signed stands
+    assert (mine, key.verifier) in set(_standing(club, root))
+    with pytest.raises(api.InvalidInput):
+        admit(club, SigningKey.generate().verifier, key)
+    admit(club, SigningKey.generate().verifier, found.key)
+    with pytest.raises(api.LaceError):  # nothing of the sort for a key that never committed
+        rotate(club, bob.verifier, kept)

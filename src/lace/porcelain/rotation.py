@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from lace.people import forms
 from lace.people.forms import App
 from lace.people.roster import PeopleStanding
 from lace.porcelain.membership import PeopleWritten, put_signed, require_root, standing_records
+from lace.porcelain.remotes import add_remote, remotes_of
 from lace.records.keys import SigningKey, SigningSecret
 from lace.records.validate import validate
 from lace.records.write import encode_record
@@ -128,3 +130,10 @@ def rotate(lace: Lace, verifier: Verifier, kept: Successors) -> PeopleWritten:
     records = put_signed(lace, successor.key.seal, plexes)
     commit_successor(lace, successor.key, kept)
     return PeopleWritten((published, *records), len(stands))
+
+
+def use_key(lace: Lace, before: Verifier, after: Verifier) -> None:
+    """Dial with another key wherever a remote of this lace says the old one."""
+    for remote in remotes_of(lace.store):
+        if remote.key == before:
+            add_remote(lace.store, replace(remote, key=after), replace=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lace.cli.commands.key import ring_names
 from lace.cli.commands.member import ROLES
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.people import admin_key, print_written, signer_option, successors, told
@@ -45,6 +46,7 @@ class SpanType(click.ParamType[int]):
 @click.option("--address", metavar="ADDRESS", help="Where they dial; remembered for later invitations.")
 @click.option("--pin", metavar="PIN", help="Over wss: the pin of the certificate there, as `lace cert` prints it.")
 @click.option("--no-qr", is_flag=True, help="Print the line alone, without a QR code.")
+@click.option("--as", "own_name", metavar="NAME", help="What the others call you, unless they know; else as your key.")
 @click.option("--list", "listing", is_flag=True, help="List the invitations and what became of them.")
 @click.option("--withdraw", is_flag=True, help="Withdraw the invitation for NAME; whom it let in stays.")
 @signer_option
@@ -58,6 +60,7 @@ def command(
     address: str | None,
     pin: str | None,
     no_qr: bool,
+    own_name: str | None,
     listing: bool,
     withdraw: bool,
     sign: str | None,
@@ -79,6 +82,7 @@ def command(
     from lace.cli.options.inviting import place_of_line, print_line
     from lace.people.forms import Role
     from lace.porcelain.invitations import invite
+    from lace.porcelain.membership import admit, find_person
     from lace.porcelain.rotation import commit_successor
 
     with opened(path, write=True) as lace:
@@ -88,6 +92,9 @@ def command(
             lace, key, address=where, pin=pinned, lasts_s=lasts, called=name or "", role=Role(role), uses=uses
         )
         commit_successor(lace, key, successors())
+        mine = find_person(lace, key.verifier)
+        if not mine.called and (name_here := ring_names().get(key.verifier)):
+            admit(lace, key.verifier, key, called=own_name or name_here)
     who = visible_line(name or (f"{uses} people" if uses > 1 else "whoever gets it"))
     sentence = f"for {who}, until {_day(found.until)}; it lets in {count_of(uses, 'person', 'people')} as {role}:"
     print_line(

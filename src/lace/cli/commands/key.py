@@ -241,6 +241,39 @@ def rename(name: str, new_name: str, as_json: bool) -> None:
     _print_entry(user_ring().rename(name, new_name), as_json)
 
 
+@command.command("rotate")
+@click.argument("name")
+@click.argument("paths", type=LacePath(exists=True), nargs=-1, required=True, metavar="LACE…")
+@json_option
+def rotate(name: str, paths: Sequence[Path], as_json: bool) -> None:
+    """Put the successor of the key NAME in its place, in the laces named.
+
+    A key commits to its successor on the day on which it joins a group, so a thief of the key cannot choose one. What
+    the key signed so far stands; nothing else that it signs comes in. Afterwards the new key is called NAME, and the
+    old one NAME-old.
+    """
+    from lace.cli.options.arguments import opened
+    from lace.cli.options.people import successors
+    from lace.errors import KeyUnavailable
+    from lace.porcelain.rotation import rotate as put_successor
+    from lace.porcelain.rotation import use_key
+
+    ring, kept = user_ring(), successors()
+    before = ring.own(name)
+    successor = kept.find(before)
+    if successor is None:
+        raise KeyUnavailable(f"there is no successor of {name!r} in {kept.folder}; an admin can `lace member replace`")
+    for path in paths:
+        with opened(path, write=True) as lace:
+            written = put_successor(lace, before, kept)
+            use_key(lace, before, successor.key.verifier)
+        if not as_json:
+            say(f"{path}: {name} signs with a new key; {written.stands} records of the old one stand")
+    ring.rename(name, f"{name}-old")
+    entry = ring.add(name, successor.secret)
+    _print_entry(entry, as_json)
+
+
 @command.command("rm")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
