@@ -94,6 +94,7 @@ class Lace(PutVerbs, Closing):
     ) -> None:
         self._store = store
         self._is_closed = False
+        self._process = os.getpid()
         self.limits: RecordLimits = limits or RecordLimits()
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
@@ -105,6 +106,9 @@ class Lace(PutVerbs, Closing):
     @property
     def store(self) -> RecordStore:
         """Where its records are. Every verb goes through here, so that none of them works on a closed lace."""
+        if self._process != os.getpid():
+            message = "this lace was opened before this process was forked; open it again here"
+            raise StoreError(message)
         if self._is_closed:
             path = getattr(self._store, "path", None)
             raise StoreError(f"{f'{path}: ' if path else ''}this lace is closed; open it again")
