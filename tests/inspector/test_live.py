@@ -121,12 +121,13 @@ def test_an_archive_with_a_log_shows_what_is_live(tmp_path: Path) -> None:
     from pyarrow import parquet
 
     from lace.spark.archive.filesystem import open_files
-    from lace.spark.archive.log import Commit, DataFile, Log, State
+    from lace.spark.archive.log import Log
+    from lace.spark.archive.versions import Commit, DataFile, State
 
     root = tmp_path / "kept"
     root.mkdir()
     log, state = Log(open_files(str(root))), State()
-    for number in range(20):  # past a commit that carries the whole
+    for number in range(20):  # past a stretch of commits
         name = f"data/records-{number}.parquet"
         (root / "data").mkdir(exist_ok=True)
         parquet.write_table(arrow.table({"hash": [f"r{number}"]}), root / name)
@@ -147,6 +148,12 @@ def test_an_archive_with_a_log_shows_what_is_live(tmp_path: Path) -> None:
         rows = visitor.page("/archive/kept?table=records")["rows"]
         assert {row["hash"] for row in rows} == {
             f"r{number}" for number in range(20) if number % 3 != 0 or number == 19
+        }
+        for path in (root / "log").rglob("*.*"):  # and where the commits of the beginning are gone
+            os.utime(path, (1_000_000_000 + (path.stem == "00000020") * 10**6,) * 2)
+        assert log.forget(18, 3600) == 16
+        assert {row["hash"] for row in visitor.page("/archive/kept?table=records")["rows"]} == {
+            row["hash"] for row in rows
         }
         (root / "log" / "00000020.json").write_text("nonsense")
         assert visitor.get("/archive/kept").status == 500

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lace as api
 from lace.errors import InvalidText
 from lace.limits import SECOND_NS
+from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
 from lace.people.policyrecords import PolicyKind, policy_in_force
 from lace.people.root import Root, pin_root, pinned_root
@@ -48,12 +51,15 @@ def text_in_force(lace: api.Lace, kind: PolicyKind = PolicyKind.SELECT) -> str |
     return found.text(kind)
 
 
+@pytest.mark.clause("083-ROOT-02")
 def test_a_lace_without_a_root_has_no_policy_whatever_it_holds() -> None:
     with api.open(":memory:") as lace:
         put(lace, "policy", "select", rules("rules"), FOUNDER, -10)
         assert policy_in_force(lace.store, TIPS) is None
 
 
+@pytest.mark.clause("083-FORCE-01")
+@pytest.mark.clause("083-FORCE-02")
 def test_the_newest_version_of_the_founder_is_in_force() -> None:
     with api.open(":memory:") as lace:
         pin_root(lace.store, ROOT)
@@ -63,6 +69,7 @@ def test_the_newest_version_of_the_founder_is_in_force() -> None:
         assert text_in_force(lace, PolicyKind.EXPOSE) is None
 
 
+@pytest.mark.clause("083-FORCE-02")
 @pytest.mark.parametrize("signer", [None, EVE], ids=["unsigned", "by a stranger"])
 def test_a_forged_policy_counts_for_nothing(signer: SigningKey | None) -> None:
     with api.open(":memory:") as lace:
@@ -93,6 +100,7 @@ def test_nobody_becomes_an_admin_by_their_own_word() -> None:
         assert admins_in_force(lace.store, ROOT) == {FOUNDER.verifier}
 
 
+@pytest.mark.clause("083-FORCE-01")
 def test_a_version_that_is_dated_too_far_ahead_waits() -> None:
     with api.open(":memory:") as lace:
         pin_root(lace.store, ROOT)
@@ -101,6 +109,7 @@ def test_a_version_that_is_dated_too_far_ahead_waits() -> None:
         assert text_in_force(lace) == rules("todays")
 
 
+@pytest.mark.clause("083-ROOT-01")
 def test_a_root_is_pinned_once_and_kept_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "club.lace"
     with api.open(path, create=True) as lace:
@@ -116,6 +125,8 @@ def test_a_root_is_pinned_once_and_kept_in_the_file(tmp_path: Path) -> None:
         pin_root(other.store, Root("o'clock", FOUNDER.verifier))
 
 
+@pytest.mark.clause("083-FORM-01")
+@pytest.mark.clause("083-FORCE-02")
 def test_a_version_that_cannot_be_read_is_never_in_force() -> None:
     with api.open(":memory:") as lace:
         pin_root(lace.store, ROOT)
@@ -150,3 +161,35 @@ def test_what_is_in_force_does_not_depend_on_the_order_in_which_records_came() -
     ((_, admins, text),) = found
     assert admins == {FOUNDER.verifier, ANNA.verifier}
     assert text == rules("b")
+
+
+@pytest.mark.clause("083-FORCE-01")
+def test_an_admin_withdraws_a_policy_and_a_stranger_does_not() -> None:
+    with api.open(":memory:") as lace:
+        pin_root(lace.store, ROOT)
+        put(lace, "policy", "select", rules("first"), FOUNDER, -40)
+        second = put(lace, "policy", "select", rules("second"), FOUNDER, -30)
+        put(lace, "policy", "select", "", EVE, -25, Retract="all")
+        assert text_in_force(lace) == rules("second")
+        put(lace, "policy", "select", "", FOUNDER, -20, **{"Retract+Link": f"version {second}"})
+        assert text_in_force(lace) == rules("first")
+        put(lace, "policy", "select", "", FOUNDER, -10, Retract="all")
+        assert text_in_force(lace) is None
+        put(lace, "policy", "select", rules("third"), FOUNDER, -5)
+        assert text_in_force(lace) == rules("third")
+
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "policy.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.clause("083-FORCE-01")
+@pytest.mark.clause("083-FORCE-02")
+@pytest.mark.parametrize("case", VECTORS["cases"], ids=lambda case: case["name"])
+def test_the_vectors_say_what_is_in_force(case: dict[str, Any]) -> None:
+    with api.open(":memory:") as lace:
+        pin_root(lace.store, Root(VECTORS["group"], Verifier(VECTORS["founder"])))
+        for stored in case["records"]:
+            lace.put_stored(stored.encode())
+        found = policy_in_force(lace.store, TipPolicy(until=VECTORS["until"]))
+        assert found is not None
+        assert {str(kind): version.hash for kind, version in found.versions.items()} == case["in_force"]

@@ -139,6 +139,8 @@ def bob(tmp_path: Path, anna: Person) -> Person:
     return bob
 
 
+@pytest.mark.clause("083-USE-01")
+@pytest.mark.clause("083-USE-02")
 @pytest.mark.long
 def test_who_joined_gets_the_policy_and_then_what_it_selects_without_a_flag(anna: Person, bob: Person) -> None:
     with anna.serving("--key", "anna") as served:
@@ -160,6 +162,7 @@ def test_who_joined_gets_the_policy_and_then_what_it_selects_without_a_flag(anna
     assert bob.run("policy", "log", "club.lace", "--json") == anna.run("policy", "log", "club.lace", "--json")
 
 
+@pytest.mark.clause("083-USE-03")
 @pytest.mark.long
 def test_a_newer_policy_reaches_open_links_and_is_told(anna: Person, bob: Person) -> None:
     follow = [*COMMAND, "follow", "club.lace"]
@@ -185,6 +188,7 @@ def test_a_newer_policy_reaches_open_links_and_is_told(anna: Person, bob: Person
             ended(process)
 
 
+@pytest.mark.clause("083-USE-01")
 @pytest.mark.long
 def test_a_flag_overrides_for_once_and_is_told(anna: Person, bob: Person) -> None:
     with anna.serving("--key", "anna") as served:
@@ -232,6 +236,7 @@ def test_a_hostile_server_can_neither_add_nor_change_anybody(tmp_path: Path, bob
     assert "does not count" in carol.run("policy", "check", "club.lace", exits=1)
 
 
+@pytest.mark.clause("083-WIRE-01")
 @pytest.mark.long
 def test_a_program_that_knows_nothing_of_policies_still_carries_the_records(anna: Person, tmp_path: Path) -> None:
     """A lace without a root behaves as one of an older program: it selects what its flags say."""
@@ -320,6 +325,7 @@ def test_edit_opens_the_text_checks_it_and_signs_it(anna: Person) -> None:
     assert '- writers = "members"' in changes
 
 
+@pytest.mark.clause("083-QUOTA-01")
 @pytest.mark.long
 def test_quotas_of_the_policy_hold_where_no_option_says_any(anna: Person, bob: Person) -> None:
     (anna.folder / "quota.toml").write_text('signer = "2 records"\n')
@@ -329,3 +335,14 @@ def test_quotas_of_the_policy_hold_where_no_option_says_any(anna: Person, bob: P
     with anna.serving("--key", "anna") as served:
         bob.run("interlace", "club.lace", served.address, "--key", "bob", exits=9)
     assert len(anna.names() - {"plan"}) == 2
+
+
+@pytest.mark.long
+def test_two_laces_of_one_member_exchange_under_their_policy(anna: Person) -> None:
+    with api.open(anna.folder / "stick.lace", create=True) as stick:
+        pin_root(stick.store, Root("club", anna.key.verifier))
+    said = anna.run("interlace", "club.lace", "stick.lace")
+    assert re.search(r"anna's policy of \d+ [A-Z][a-z]{2} is newer: select, expose, tip", said)
+    with api.open(anna.folder / "stick.lace") as stick:
+        assert stick.get("//club//notes//plan") == b"a plan"
+        assert {entry.app for entry in stick.store.entries("club")} == {"notes", "policy"}

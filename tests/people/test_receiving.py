@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 import lace as api
 from lace.people.kinds import PolicyKind
 from lace.people.root import Root
@@ -37,6 +39,7 @@ def names(lace: api.Lace, app: str = "notes") -> set[str]:
     return {entry.name for entry in lace.store.entries() if entry.app == app}
 
 
+@pytest.mark.clause("083-RECEIVE-01")
 def test_the_rules_decide_about_the_records_of_their_group_in_this_process(tmp_path: Path) -> None:
     with ours(tmp_path / "a.lace", SIGNED_BY_ANNA) as here, theirs(tmp_path / "b.lace") as there:
         done = interlace(here, there, their_select="all", their_expose="all")
@@ -56,6 +59,7 @@ def test_who_is_a_member_may_change_and_then_their_records_come(tmp_path: Path) 
         assert names(here) == {"other", "eve"}
 
 
+@pytest.mark.clause("083-RECEIVE-02")
 def test_people_records_and_a_newer_policy_always_come(tmp_path: Path) -> None:
     nothing = "Receive(P) :- Have(P), Field(P,'App',_,'never').\n"
     with ours(tmp_path / "a.lace", nothing) as here, api.open(tmp_path / "b.lace", create=True) as there:
@@ -76,6 +80,7 @@ def test_large_content_of_who_may_write_comes_whole(tmp_path: Path) -> None:
             assert here.get("//club//notes//film") == content
 
 
+@pytest.mark.clause("083-RECEIVE-01")
 def test_a_served_lace_refuses_with_the_reason(tmp_path: Path) -> None:
     async def exchanged(here: api.Lace, there: api.Lace) -> api.Outcome:
         async with api.Node(here) as server, api.Node(there, select="all", expose="all") as client:

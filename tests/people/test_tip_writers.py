@@ -39,6 +39,8 @@ def club(tmp_path: Path) -> api.Lace:
     return lace
 
 
+@pytest.mark.clause("083-TIP-01")
+@pytest.mark.clause("083-TIP-02")
 def test_the_policy_says_who_moves_a_tip_app_by_app(club: api.Lace) -> None:
     with club:
         said = {app: club.get(f"//club//{app}//x") for app in ("notes", "board", "wall")}
@@ -52,6 +54,7 @@ def test_the_policy_says_who_moves_a_tip_app_by_app(club: api.Lace) -> None:
         assert [row.is_tip for row in rows.values()] == [False, True, False, False]
 
 
+@pytest.mark.clause("083-TIP-01")
 def test_who_may_not_write_may_not_withdraw_either(club: api.Lace) -> None:
     with club:
         club.retract("//club//notes//x", sign=EVE)
@@ -81,6 +84,7 @@ def test_another_lace_with_the_same_records_and_root_has_the_same_tips(club: api
             assert other.resolve(f"//club//{app}//x") == club.resolve(f"//club//{app}//x")
 
 
+@pytest.mark.clause("083-TIP-02")
 def test_a_writer_counts_from_a_time_on_and_what_stands_counts_always() -> None:
     with api.open(":memory:") as lace:
         for tai in ("1790000000:000000000", "1790000010:000000000"):
@@ -88,5 +92,5 @@ def test_a_writer_counts_from_a_time_on_and_what_stands_counts_always() -> None:
         old, new = lace.store.versions("g", "a", "n")
     rule = TipWriters(group="g", since={ANNA.verifier: new.tai})
     assert [rule.admit(old), rule.admit(new)] == [False, True]
-    rule = TipWriters(group="g", since={}, standing=frozenset((str(old.hash),)))
+    rule = TipWriters(group="g", since={}, standing=frozenset(((str(old.hash), str(ANNA.verifier)),)))
     assert [rule.admit(old), rule.admit(new)] == [True, False]

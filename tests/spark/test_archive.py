@@ -32,11 +32,12 @@ from lace.records.validate import validate
 from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive, ArchiveLookup
 from lace.spark.archive.filesystem import HadoopFiles
-from lace.spark.archive.follow import MicroBatch, follow
-from lace.spark.archive.log import ON_SPARK, State
+from lace.spark.archive.follow import FollowPatience, MicroBatch, follow
 from lace.spark.archive.retention import KEEP, decide
 from lace.spark.archive.run import is_up_to_date, run, selected
+from lace.spark.archive.versions import ON_SPARK, State
 from lace.spark.jobs.evaluate import PeerPolicy
+from lace.spark.session.failure import JobFailed
 from lace.thresholds import ArchiveThresholds
 from spark import quickly
 from spark.archives import make_records, write_bundle
@@ -269,6 +270,37 @@ def test_an_inbox_is_followed_exactly_once_through_a_crash(spark: SparkSession, 
     assert archive.log.state().version == version
     assert (seen[-1].files, seen[-1].records) == (1, 0)
     assert sorted(row["hash"] for row in archive.table("records").collect()) == sorted(hashes(records))
+
+
+def test_an_inbox_is_followed_on_after_a_failure_that_passes_and_that_is_said(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records = make_records(20, seed=8)
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    told: list[tuple[str, str]] = []
+    archive = Archive(
+        str(tmp_path / "root"), lambda: spark, thresholds=ALL_BY_SPARK, progress=lambda *said: told.append(said)
+    )
+    archive.init()
+    write_bundle(inbox / "a.bundle", records[:10])
+    left = [OSError("the network is down"), OSError("the network is down")]
+
+    def fail(_: State) -> None:
+        if left:
+            raise left.pop()
+
+    patience = FollowPatience(restarts=2, first_seconds=0.1)
+    follow(archive, inbox, after=fail, every_seconds=None, patience=patience)
+    again = [what for step, what in told if step == "follow"]
+    assert [what.rpartition(": ")[2] for what in again] == ["again in 0.1 s (1 of 2)", "again in 0.2 s (2 of 2)"]
+    assert all("the network is down" in what for what in again)
+    assert archive.table("records").count() == 10
+    write_bundle(inbox / "b.bundle", records[10:])
+    left = [OSError("the network is down")] * 4
+    with pytest.raises(JobFailed, match="the network is down"):
+        follow(archive, inbox, after=fail, every_seconds=None, patience=patience)
+    assert len(left) == 1
 
 
 def test_an_archive_on_another_hadoop_filesystem(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ from lace.notation.digest import digest
 from lace.spark.archive import find, tables
 from lace.spark.archive.archive import ArchiveLookup
 from lace.spark.archive.filesystem import LocalFiles
-from lace.spark.archive.log import DataFile, State
 from lace.spark.archive.moments import micros, parse_moment, second, second_at
+from lace.spark.archive.versions import DataFile, State
 from lace.spark.engine.joins import JoinChoice
 from lace.spark.source.schemas import arrow_schema
 

@@ -145,7 +145,7 @@ def wanted(archive: Archive, one: PeerPolicy) -> WantedRecords:
     state = archive.log.state()
     files = [file for file in state.table("selected") if file.low["rules"] == rules_mark(one)]
     hashes = tables.read(archive.spark, archive.files, "selected", files).select("hash")
-    return WantedRecords(hashes, ends_of(files), state.batch_ids)
+    return WantedRecords(hashes, ends_of(files), state.every_batch)
 
 
 def test_rules_of_one_record_move_no_row_and_others_only_rows_that_may_be_wanted(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.log import Commit, DataFile, State, StepResult
+from lace.spark.archive.versions import Commit, DataFile, State, StepResult
 from lace.spark.peer.peer import ArchivePeer, PeerBounds
 from lace.spark.peer.selecting import PEERS, RESULT, forgettable
 from lace.thresholds import ArchiveThresholds
 
 
 def result(mark: str, name: str) -> StepResult:
-    return StepResult(mark=mark, batches=("b",), removals=0, counts={f"selected {name}": 1}, seconds=0.1)
+    return StepResult(mark=mark, seen="b", removals=0, counts={f"selected {name}": 1}, seconds=0.1)
 
 
 def selected(mark: str) -> DataFile:

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from lace.cli.app import app
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.filesystem import LocalFiles
-from lace.spark.archive.log import Commit, DataFile, Log, State
+from lace.spark.archive.log import Log
+from lace.spark.archive.versions import Commit, DataFile, State
 from spark import quickly
 from spark.archives import make_records, write_bundle
 from spark.test_cluster import JOB_SECONDS, SOURCE, Cluster, cluster, kill, spawn, wait_for
@@ -39,7 +40,8 @@ def step(event, arguments):
 COMMIT = """
 from pathlib import Path
 from lace.spark.archive.filesystem import LocalFiles
-from lace.spark.archive.log import Commit, DataFile, Log
+from lace.spark.archive.log import Log
+from lace.spark.archive.versions import Commit, DataFile
 log = Log(LocalFiles(Path(root)))
 state = log.state()
 new = DataFile(table="records", path="data/records/new", rows=3, bytes=9)

@@ -27,9 +27,9 @@ from lace.policy.origin import Viewer
 from lace.policy.select import select_all, select_coordinate
 from lace.records.model import ValidRecord
 from lace.spark.archive.in_process import select
-from lace.spark.archive.log import HERE, ON_SPARK
 from lace.spark.archive.run import rules_mark
 from lace.spark.archive.tables import SCHEMAS
+from lace.spark.archive.versions import HERE, ON_SPARK
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.pipeline import STEPS, Manifest, Pipeline, PipelineSettings
 from lace.store import open_store

@@ -40,6 +40,18 @@ def test_relations_by_name_and_answers_named_by_their_variables(spark: SparkSess
     assert (found["Closed"].count(), found["Open"].count()) == (0, 1)
 
 
+LINKS = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]
+
+
+def test_a_goal_alone_is_derived_and_how_is_said(spark: SparkSession) -> None:
+    edges = spark.createDataFrame([*LINKS, ("x", "y")], "here string, there string")
+    rules = "Reach(X,Y) :- Edge(X,Y).\nReach(X,Z) :- Reach(X,Y), Edge(Y,Z).\n"
+    found = lace.spark.evaluate(rules, {"Edge": edges}, "Reach('x',Where)")
+    assert list(found) == ["Reach"]
+    assert [tuple(row) for row in found["Reach"].collect()] == [("x", "y")]
+    assert "Reach" in found.explain()
+
+
 def test_records_and_a_relation_of_ones_own(spark: SparkSession, tmp_path: Path) -> None:
     write_bundle(tmp_path / "a.bundle", make_records(40, seed=3))
     records = spark.read.format("lace").load(str(tmp_path))

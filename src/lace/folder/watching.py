@@ -64,6 +64,8 @@ def watched(root: Path, lace: Lace) -> Iterator[News]:
 def _watch_disk(root: Path, news: News) -> None:
     from watchfiles import watch
 
+    root = root.resolve()  # as the paths in the news are spelled
+
     def is_news(_: object, path: str) -> bool:
         with suppress(ValueError):
             parts = tuple(os.fsencode(part) for part in Path(path).relative_to(root).parts)
@@ -72,7 +74,7 @@ def _watch_disk(root: Path, news: News) -> None:
 
     try:
         for _ in watch(
-            root.resolve(), watch_filter=is_news, stop_event=news.stopped, step=SETTLE_MS, debounce=5 * SETTLE_MS,
+            root, watch_filter=is_news, stop_event=news.stopped, step=SETTLE_MS, debounce=5 * SETTLE_MS,
             rust_timeout=1_000, raise_interrupt=False, ignore_permission_denied=True,
         ):  # fmt: skip
             news.tell()

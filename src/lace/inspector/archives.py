@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lace.errors import StoreError
 from lace.inspector.html import Markup, join, tag
@@ -250,26 +250,67 @@ def has_log(root: Path) -> bool:
 
 def live_files(root: Path) -> list[TableFile]:
     """The files of every table at the newest version."""
-    versions = _versions(root)
-    tail: list[dict[str, Any]] = []
+    version, floor = _versions(root)[-1], _floor(root)
+    parts: list[_Change] = []
+    whole = False
+    while version > floor and not whole:
+        start, part, whole = _last_part(root, floor, version)
+        parts.append(part)
+        version = start
+    if floor and not whole:
+        parts.append(_stretch(root / FOLDER / "base" / f"{floor:08d}.parquet"))
     files: dict[str, dict[str, Any]] = {}
-    for version in reversed(versions):
-        commit = _read(root, version)
-        if commit.get("whole") is not None:  # every few commits carry all that there is
-            files = {item["path"]: item for item in commit["whole"]["files"]}
-            break
-        tail.append(commit)
-    for commit in reversed(tail):
-        for path in commit["dropped"]:
+    for part in reversed(parts):
+        for path in part.dropped:
             files.pop(path, None)
-        files |= {item["path"]: item for item in commit["added"]}
-    return [TableFile(item["table"], root / item["path"], item["rows"], item["bytes"]) for item in files.values()]
+        files |= {item["path"]: item for item in part.added}
+    return [
+        TableFile(item["table"], root / item["path"], item["rows"], item["bytes"])
+        for item in files.values()
+        if item["path"].endswith(".parquet")
+    ]
+
+
+class _Change(NamedTuple):
+    """What a commit, or a stretch of them, comes to."""
+
+    added: list[dict[str, Any]]
+    dropped: list[str]
+
+
+def _floor(root: Path) -> int:
+    """The version up to which commits may be gone; 0 if all are there."""
+    return max((int(path.stem) for path in (root / FOLDER / "base").glob("*.parquet")), default=0)
+
+
+def _last_part(root: Path, floor: int, version: int) -> tuple[int, _Change, bool]:
+    """The longest stretch that ends at a version, else its commit; where it begins, and whether it is all there was."""
+    stretches = (root / FOLDER / "stretches").glob(f"*-{version:08d}.parquet") if _parquet() is not None else ()
+    starts = {int(path.stem.partition("-")[0]): path for path in stretches}
+    start = min((start for start in starts if start >= floor), default=None)
+    if start is not None:
+        return start, _stretch(starts[start]), False
+    commit = _read(root, version)
+    if commit.get("whole") is not None:  # of an older lace, every few commits
+        return 0, _Change(commit["whole"]["files"], []), True
+    return version - 1, _Change(commit["added"], commit["dropped"]), False
+
+
+def _stretch(path: Path) -> _Change:
+    try:
+        columns = ["kind", "key", "table", "rows", "bytes"]
+        rows = _parquet().read_table(path, columns=columns).to_pylist()
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: not a part of an archive's log ({error})") from error
+    added = [{**row, "path": row["key"]} for row in rows if row["kind"] == "file"]
+    return _Change(added, [row["key"] for row in rows if row["kind"] == "dropped"])
 
 
 def history(root: Path, limit: int) -> list[dict[str, Any]]:
     """The newest commits, newest first: version, time, what was done, what it counted."""
     found = [_read(root, version) for version in _versions(root)[-limit:][::-1]]
-    return [{key: commit[key] for key in ("version", "time", "operation", "counts")} for commit in found]
+    said = ("version", "time", "operation")
+    return [{**{key: commit[key] for key in said}, "counts": commit.get("counts", {})} for commit in found]
 
 
 def _versions(root: Path) -> list[int]:
@@ -281,6 +322,8 @@ def _read(root: Path, version: int) -> dict[str, Any]:
     path = root / FOLDER / f"{version:08d}.json"
     try:
         found = read_json(path.read_text(encoding="utf-8"))
-        return {**found, "added": list(found["added"]), "dropped": list(found["dropped"])}
+        if "version" not in found:
+            raise ValueError("no version")
+        return {**found, "added": list(found.get("added", ())), "dropped": list(found.get("dropped", ()))}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: not a commit of an archive ({error})") from error

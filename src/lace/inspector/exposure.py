@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from lace.datalog.engine import evaluate
@@ -26,6 +27,7 @@ from lace.inspector.rules import error_data, row_pager
 from lace.inspector.widgets import copyable, count, empty, fields, figure, notice, prose, section, short, table
 from lace.notation.decimal import natural
 from lace.notation.identifiers import Verifier
+from lace.people.kinds import PolicyKind
 from lace.policy.compile import ExchangePlan, agree
 from lace.policy.exposure import Exposure
 from lace.policy.lower import LOWERED_PROFILE, LoweredPolicy, LoweringOptions, ViewKind, lower
@@ -34,6 +36,7 @@ from lace.policy.operand import Module
 from lace.policy.origin import Viewer, is_opaque
 from lace.policy.provenance import LoweredRule
 from lace.porcelain.exchange import exposures, selector
+from lace.porcelain.policy import LacePolicy
 from lace.porcelain.query import base_of
 from lace.porcelain.visibility import runtime_facts
 from lace.porcelain.why import Gate, Walk, WhySide, known_target, walk
@@ -61,16 +64,21 @@ class ExposureForm:
     send_gate: bool
 
     @classmethod
-    def of(cls, asked: Mapping[str, str]) -> ExposureForm:
-        """The form with its defaults."""
+    def of(cls, asked: Mapping[str, str], policy: LacePolicy | None = None) -> ExposureForm:
+        """The form with its defaults: the policy of the lace on both sides, if it carries one."""
+        selected, shown = "all", "selected"
+        if policy is not None:
+            selected, shown = policy.module.text, "\n".join(one.text for one in policy.exposures) or "none"
+            selected = policy.in_force.text(PolicyKind.SELECT) or selected
+            shown = policy.in_force.text(PolicyKind.EXPOSE) or shown
         text = {
             key: asked.get(key, "").replace("\r\n", "\n").strip()
             for key in ("ours", "theirs", "expose", "viewer", "record")
         }
         return cls(
-            text["ours"] or "all",
-            text["theirs"] or "all",
-            text["expose"] or "selected",
+            text["ours"] or selected,
+            text["theirs"] or selected,
+            text["expose"] or shown,
             text["viewer"],
             text["record"],
             asked.get("send_gate", "on") == "on",
@@ -93,7 +101,7 @@ class ExposureShown:
 
 def exposure_page(opened: OpenedLace, asked: Mapping[str, str]) -> Page:
     """The page with the form and its result."""
-    choice = ExposureForm.of(asked)
+    choice = ExposureForm.of(asked, opened.lace.policy())
     start = natural(asked.get("start", "")) or 0
     shown = work_out(opened, choice, start, _ROWS)
     outcome = tag("div", _outcome(opened, shown, start), id="outcome", data_errors=json.dumps(shown.errors))
@@ -193,7 +201,8 @@ def _flat(policy: LoweredPolicy) -> CheckedProgram:
     flat = unfold(policy.program.program, wanted, lambda _: True, TYPING_LIMITS.max_rule_literals)
     needed = reachable(flat.rules, wanted)
     rules = tuple(rule for rule in flat.rules if rule.head.predicate in needed)
-    return check_program(Program(rules), LOWERED_PROFILE, TYPING_LIMITS)
+    most = max(TYPING_LIMITS.max_rules, len(rules))  # as lowering itself: the limit is for each module
+    return check_program(Program(rules), LOWERED_PROFILE, replace(TYPING_LIMITS, max_rules=most))
 
 
 def _every(opened: OpenedLace, start: int, limit: int) -> Part:

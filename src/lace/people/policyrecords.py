@@ -14,7 +14,7 @@ from lace.notation.identifiers import RecordHash, Verifier
 from lace.people.kinds import MAX_POLICY_BYTES, PolicyKind, is_readable
 from lace.people.root import Root, pinned_root
 from lace.people.standing import POLICY_APP, admins_in_force, kept_of_admins
-from lace.records.tip import TipPolicy
+from lace.records.tip import TipPolicy, VersionState, judged
 from lace.records.validate import validate
 from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
@@ -28,6 +28,7 @@ class PolicyStanding(StrEnum):
     NOT_BY_AN_ADMIN = "not signed by an admin"
     TOO_FAR_AHEAD = "dated too far ahead"
     UNREADABLE = "cannot be read"
+    WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +75,31 @@ def policy_in_force(store: RecordStore, tips: TipPolicy) -> PolicyInForce | None
     admins = admins_in_force(store, root)
     found = {}
     for kind in PolicyKind:
-        versions = versions_of(store, root, admins, kind, tips, only_by_admins=True)
-        version = next((one for one in versions if one.standing is PolicyStanding.IN_FORCE), None)
+        version = version_in_force(store, root, admins, kind, tips)
         if version is not None:
             found[kind] = version
     return PolicyInForce(root=root, admins=admins, versions=found)
+
+
+def version_in_force(
+    store: RecordStore, root: Root, admins: frozenset[Verifier], kind: PolicyKind, tips: TipPolicy
+) -> PolicyVersion | None:
+    """The version of one kind that is in force; None if there is none, or an admin withdrew what there was (081)."""
+    withdrawn = withdrawn_versions(store, root, admins, kind, tips)
+    counted = (PolicyStanding.IN_FORCE, PolicyStanding.REPLACED)
+    for version in versions_of(store, root, admins, kind, tips, only_by_admins=True):
+        if version.standing in counted and version.hash not in withdrawn and is_readable(kind, version.text):
+            return version
+    return None
+
+
+def withdrawn_versions(
+    store: RecordStore, root: Root, admins: frozenset[Verifier], kind: PolicyKind, tips: TipPolicy
+) -> frozenset[RecordHash]:
+    """The versions of one kind that admins in force withdrew, and the retractions that say so."""
+    ours = (entry for entry in store.newest_first(root.group, POLICY_APP, kind) if entry.signer in admins)
+    gone = (VersionState.WITHDRAWN, VersionState.RETRACTS)
+    return frozenset(one.version.hash for one in judged(ours, tips) if one.state in gone)
 
 
 def versions_of(

@@ -17,7 +17,7 @@ from lace.facts.derive import derive_facts
 from lace.limits import EngineLimits
 from lace.notation.fact import Fact
 from lace.people.kinds import RECEIVE, PolicyKind, read_policy
-from lace.people.policyrecords import PolicyStanding, versions_of
+from lace.people.policyrecords import version_in_force
 from lace.people.root import Root, pinned_root
 from lace.people.standing import PEOPLE_APPS, admins_in_force, people_facts, people_signature
 from lace.records.manifest import is_manifest
@@ -57,8 +57,7 @@ class Receiving:
 
     def _rules(self, root: Root) -> CheckedProgram | None:
         admins = admins_in_force(self._store, root)
-        versions = versions_of(self._store, root, admins, PolicyKind.RECEIVE, self._tips(), only_by_admins=True)
-        found = next((one for one in versions if one.standing is PolicyStanding.IN_FORCE), None)
+        found = version_in_force(self._store, root, admins, PolicyKind.RECEIVE, self._tips())
         rules = read_policy(PolicyKind.RECEIVE, found.text) if found is not None else None
         return rules if isinstance(rules, CheckedProgram) else None
 

@@ -12,7 +12,7 @@ from lace.datalog.language.syntax import Predicate
 from lace.people.kinds import PolicyKind, TipRules, Writers, read_policy
 from lace.people.policyrecords import policy_in_force
 from lace.people.root import Root, pinned_root
-from lace.people.standing import PEOPLE_APPS, POLICY_APP, admins_in_force, members_in_force, rows_in_force
+from lace.people.standing import PEOPLE_APPS, POLICY_APP, admins_in_force, rows_in_force
 from lace.records.tip import TipPolicy, TipWriters
 from lace.store.base import RecordStore
 
@@ -37,7 +37,7 @@ def tip_writers(store: RecordStore, tips: TipPolicy) -> tuple[TipWriters, ...]:
     rules = read_policy(PolicyKind.TIP, text)
     assert isinstance(rules, TipRules)
     needs_members = Writers.MEMBERS in (rules.writers, *(writers for _, writers in rules.apps))
-    authors, stands = _authors(store, root) if needs_members else ({}, frozenset[str]())
+    authors, stands = _authors(store, root) if needs_members else ({}, Stands())
     for app, writers in (*rules.apps, (None, rules.writers)):
         apps = None if app is None else frozenset((app,))
         if writers is Writers.ANYBODY:
@@ -49,11 +49,12 @@ def tip_writers(store: RecordStore, tips: TipPolicy) -> tuple[TipWriters, ...]:
     return tuple(found)
 
 
-def _authors(store: RecordStore, root: Root) -> tuple[Mapping[str, str], frozenset[str]]:
+Stands = frozenset[tuple[str, str]]
+
+
+def _authors(store: RecordStore, root: Root) -> tuple[Mapping[str, str], Stands]:
     """The keys that may write, each from when on, and the records that stand although their writers left."""
     since: dict[str, str] = {}
     for key, tai in rows_in_force(store, root, AUTHOR):
         since[key] = min(since.get(key, tai), tai)
-    if not since:
-        since = {str(key): EVER for key in members_in_force(store, root)}
-    return since, frozenset(record for record, _ in rows_in_force(store, root, STANDING))
+    return since, frozenset((record, signer) for record, signer in rows_in_force(store, root, STANDING))

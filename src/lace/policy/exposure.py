@@ -11,6 +11,7 @@ from typing import Self
 
 from lace.datalog.language.annotations import read_annotated_all
 from lace.datalog.language.canonical import canonical_text, lacegram_id
+from lace.datalog.language.formatting import format_rule, format_term
 from lace.datalog.language.parser import parse_program
 from lace.datalog.language.syntax import Atom, Constant, Positive, Program, Rule, Term, Variable
 from lace.datalog.language.validate import Profile, check_all
@@ -101,6 +102,13 @@ def for_viewer(rule: Rule, viewer: Viewer) -> Rule:
         return rule
     first = rule.head.terms[0]
     return substitute(rule, first, Constant(viewer)) if isinstance(first, Variable) else rule
+
+
+def shown_as_to(exposure: Exposure, viewer: Viewer) -> Exposure:
+    """The exposure that shows to anybody what this one shows to a viewer: for a peer who could prove to be it."""
+    rules = "\n".join(format_rule(for_viewer(rule, viewer)) for rule in exposure.program.rules)
+    name = ALLOW_QUERY_RECORD.name
+    return Exposure.author(rules.replace(f"{name}({format_term(Constant(viewer))},", f"{name}(WhoeverLooks,"))
 
 
 def for_some_viewer(program: Program) -> Program:

@@ -7,6 +7,7 @@ in force into the rules of an exchange. A lace with a root never falls back to s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,15 @@ from lace.people.kinds import (
     likely_mistakes,
     read_policy,
 )
-from lace.people.policyrecords import PolicyInForce, PolicyVersion, policy_in_force, versions_of
+from lace.people.policyrecords import (
+    PolicyInForce,
+    PolicyStanding,
+    PolicyVersion,
+    policy_in_force,
+    version_in_force,
+    versions_of,
+    withdrawn_versions,
+)
 from lace.people.root import Root, pin_root, pinned_root
 from lace.people.standing import POLICY_APP, admins_in_force
 from lace.people.wording import TemplateWords, fill_words, people_rules, shipped
@@ -149,7 +158,16 @@ def policy_log(lace: Lace, kinds: Iterable[PolicyKind] = tuple(PolicyKind)) -> l
     if root is None:
         return []
     admins, tips = admins_in_force(lace.store, root), lace.tip_policy()
-    found = [one for kind in kinds for one in versions_of(lace.store, root, admins, kind, tips)]
+    found = []
+    for kind in kinds:
+        now = version_in_force(lace.store, root, admins, kind, tips)
+        withdrawn = withdrawn_versions(lace.store, root, admins, kind, tips)
+        for one in versions_of(lace.store, root, admins, kind, tips):
+            if one.hash in withdrawn:
+                one = replace(one, standing=PolicyStanding.WITHDRAWN)
+            elif now is not None and one.hash == now.hash:
+                one = replace(one, standing=PolicyStanding.IN_FORCE)
+            found.append(one)
     return sorted(found, key=lambda one: (one.tai, one.hash), reverse=True)
 
 

@@ -51,7 +51,7 @@ class TipWriters:
     group: str
     apps: frozenset[str] | None = None
     since: Mapping[str, str] | None = None  # a key that may, and from when on; None: anybody, signed or not
-    standing: frozenset[str] = frozenset()  # versions that count whoever may write now
+    standing: frozenset[tuple[str, str]] = frozenset()  # versions, with their signers, that count whoever may write now
 
     def covers(self, version: CoordinateVersion) -> bool:
         """Whether these are the writers of a version's coordinate."""
@@ -59,9 +59,10 @@ class TipWriters:
 
     def admit(self, version: CoordinateVersion) -> bool:
         """Whether the writer of a version may write there."""
-        if self.since is None or version.hash in self.standing:
+        signer = version.signer or ""
+        if self.since is None or (version.hash, signer) in self.standing:
             return True
-        since = self.since.get(version.signer or "")
+        since = self.since.get(signer)
         return since is not None and version.tai >= since
 
 

@@ -28,13 +28,14 @@ from lace.limits import EngineLimits, JudgingLimits
 from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive, Progress, Session, silent
 from lace.spark.archive.executors import Need, RunSettings, Steps, files_bytes
-from lace.spark.archive.log import Commit, DataFile, State, StepResult, StepWay
 from lace.spark.archive.publish import publish, require_names
 from lace.spark.archive.report import write_report
 from lace.spark.archive.run import listing_mark, rules_mark, run
+from lace.spark.archive.versions import Commit, DataFile, State, StepResult, StepWay
 from lace.spark.engine.executor import SparkSettings
 from lace.spark.jobs.evaluate import PeerPolicy, requestable_records
 from lace.spark.source.files import fingerprint, place_mark
+from lace.spark.source.places import Place
 from lace.spark.source.writer import BUNDLE_SUFFIX
 from lace.store import open_store
 from lace.thresholds import ArchiveThresholds
@@ -64,7 +65,7 @@ class PipelineSettings:
     """What a run is asked to do."""
 
     output: Path
-    inputs: Sequence[Path] = ()
+    inputs: Sequence[Place] = ()
     peers: Sequence[PeerPolicy] = ()
     archives: Mapping[str, Path] = field(default_factory=dict)  # others to reconcile with: an archive, bundles, a table
     listings: Mapping[str, Path] = field(default_factory=dict)  # peer -> what it advertises, see `jobs.peer_listing`
@@ -79,7 +80,7 @@ class PipelineSettings:
         return replace(
             self,
             output=self.output.absolute(),
-            inputs=[path.absolute() for path in self.inputs],
+            inputs=[path.absolute() if isinstance(path, Path) else path for path in self.inputs],
             archives={name: path.absolute() for name, path in self.archives.items()},
             listings={name: path.absolute() for name, path in self.listings.items()},
         )
@@ -196,12 +197,11 @@ class Pipeline:
 
         def work(state: State) -> Commit | None:
             before = state.results.get("facts")
-            pending = [batch for batch in state.batch_ids if before is None or batch not in before.batches]
+            pending = state.since(before)
             if before is not None and not pending:
                 self.archive.progress("facts", "nothing new")
                 return None
-            wanted = set(pending)
-            read = [file for file in state.table("records") if wanted & set(file.batches)]
+            read = [file for file in state.table("records") if pending.meets(file)]
             step = Steps(self.archive, state, self._run_settings).step("facts")
             made = step.do(Need(bytes=files_bytes(read)), lambda by: by.facts(pending))
             names = {name.rpartition("/")[2]: name for name in tables.FACTS_TABLES}
@@ -209,7 +209,7 @@ class Pipeline:
             step.tell(_told(counts))
             result = StepResult(
                 mark="facts",
-                batches=state.batch_ids,
+                seen=state.last_batch,
                 removals=state.removals,
                 counts=counts,
                 seconds=step.way.seconds,
@@ -238,7 +238,7 @@ class Pipeline:
         step = steps.step(f"requestable from {peer.name}")
 
         def by_jobs() -> list[DataFile]:
-            records = tables.as_wide(self.archive.records_of(state, state.batch_ids))
+            records = tables.as_wide(self.archive.records_of(state, state.every_batch))
             found = requestable_records(records, [peer], self.settings.limits, self.settings.executor)
             return tables.write(self.archive.spark, self.archive.files, "requestable", found)
 
@@ -317,9 +317,9 @@ class Pipeline:
 
         def change(state: State) -> Commit | None:
             before = state.results.get(key)
-            if before is not None and (before.mark, before.batches, before.removals) == (
+            if before is not None and (before.mark, before.seen, before.removals) == (
                 mark,
-                state.batch_ids,
+                state.last_batch,
                 state.removals,
             ):
                 self.archive.progress(key, "nothing new")
@@ -334,7 +334,7 @@ class Pipeline:
             found = counts(made)
             result = StepResult(
                 mark=mark,
-                batches=state.batch_ids,
+                seen=state.last_batch,
                 removals=state.removals,
                 counts=found,
                 seconds=way.seconds,

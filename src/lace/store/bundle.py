@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from lace.errors import InvalidInput, InvalidStream, StoreError
 from lace.limits import RecordLimits
@@ -56,6 +56,19 @@ class RejectedBytes:
         return cls(frame.offset, frame.data, error.rule or type(error).__name__, str(error))
 
 
+class BundlePlace(Protocol):
+    """Where a bundle lies: a path, or whatever else has a name, a length and bytes."""
+
+    @property
+    def name(self) -> str: ...
+    def with_name(self, name: str) -> Self: ...
+    def stat(self) -> Any: ...
+    def open(self, mode: Literal["rb"]) -> BinaryIO: ...
+
+
+Located = TypeVar("Located", bound=BundlePlace)
+
+
 class BundleWriter(Closing):
     """Writes records to a bundle and its index; memory stays small."""
 
@@ -84,7 +97,7 @@ class BundleWriter(Closing):
         index_path(self._path).write_text(json.dumps({**index, "offsets": self._offsets}) + "\n")
 
 
-def index_path(path: Path) -> Path:
+def index_path(path: Located) -> Located:
     """Where the index of a bundle is."""
     return path.with_name(path.name + INDEX_SUFFIX)
 
@@ -93,7 +106,7 @@ class BundleReader:
     """Reads a bundle from any record boundary, a bounded part of it in memory."""
 
     def __init__(
-        self, path: Path, *, limits: RecordLimits | None = None, thresholds: BundleThresholds = _USUAL
+        self, path: BundlePlace, *, limits: RecordLimits | None = None, thresholds: BundleThresholds = _USUAL
     ) -> None:
         self._path = path
         self._thresholds = thresholds

@@ -11,13 +11,14 @@ import click
 
 from lace.cli.commands.pipeline import NamedPath, policies, policy_options, way_fields
 from lace.cli.options.groups import SummaryGroup
-from lace.cli.options.spark import spark_options, spark_settings
+from lace.cli.options.spark import InputPlace, spark_options, spark_settings
 from lace.cli.output.interrupts import leave_when_interrupted
 from lace.cli.output.output import count_of, human_size, json_option, print_fields, print_json, print_table, say
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
-    from lace.spark.archive.log import State
+    from lace.spark.archive.versions import State, StepResult
+    from lace.spark.source.places import Place
 
 _URI = click.argument("uri")
 _MASTER = spark_options("Spark master: local[*] (default), spark://…, or sc://… for Spark Connect.")
@@ -97,7 +98,7 @@ def init(uri: str, master: str | None) -> None:
 
 @command.command("add")
 @_URI
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=InputPlace())
 @click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle.")
 @policy_options
 @_FEW
@@ -105,7 +106,7 @@ def init(uri: str, master: str | None) -> None:
 @json_option
 def add(
     uri: str,
-    paths: Sequence[Path],
+    paths: Sequence[Place],
     split_mib: int,
     few_mib: int,
     master: str | None,
@@ -147,9 +148,12 @@ def _show(state: State, as_json: bool) -> None:
         for name, rows, files in sizes:
             print_json({"table": name, "rows": rows, "files": len(files), "bytes": sum(file.bytes for file in files)})
         for key, result in state.results.items():
-            behind = len(set(state.batch_ids) - set(result.batches))
+            behind = state.count(state.since(result))
             way = way_fields(result.way)
-            print_json({"step": key, "behind_batches": behind, "seconds": result.seconds, **way, **result.counts})
+            gone = {"behind_removals": state.removals - result.removals}
+            print_json(
+                {"step": key, "behind_batches": behind, **gone, "seconds": result.seconds, **way, **result.counts}
+            )
         return
     print_fields([("version", state.version), ("batches", len(state.batches))])
     shown = [
@@ -164,7 +168,7 @@ def _show(state: State, as_json: bool) -> None:
             key,
             ", ".join(f"{k} {v:,}" for k, v in result.counts.items()),
             str(result.way or ""),
-            _behind(state, result.batches),
+            _behind(state, result),
         )
         for key, result in state.results.items()
     ]
@@ -173,9 +177,12 @@ def _show(state: State, as_json: bool) -> None:
         print_table(["step", "result", "where", "behind by"], steps)
 
 
-def _behind(state: State, batches: Sequence[str]) -> str:
-    missing = len(set(state.batch_ids) - set(batches))
-    return count_of(missing, "batch", "batches") if missing else "-"
+def _behind(state: State, result: StepResult) -> str:
+    """What a step has not seen: batches, and removals."""
+    batches, removals = state.count(state.since(result)), state.removals - result.removals
+    found = [count_of(batches, "batch", "batches")] if batches else []
+    found += [count_of(removals, "removal")] if removals else []
+    return ", ".join(found) or "-"
 
 
 @command.command("log")
@@ -304,7 +311,7 @@ def gc(
 
 @command.command("follow")
 @_URI
-@click.option("--inbox", required=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder.")
+@click.option("--inbox", required=True, type=InputPlace(is_folder=True), help="A folder, or an address.")
 @click.option("--every", "every_seconds", default=1.0, show_default=True, help="Seconds between looks into the inbox.")
 @click.option("--once", is_flag=True, help="Add what is there now, then stop.")
 @click.option("--max-files", default=1000, show_default=True, help="Most files of one micro-batch.")
@@ -315,7 +322,7 @@ def gc(
 @json_option
 def follow(
     uri: str,
-    inbox: Path,
+    inbox: Place,
     every_seconds: float,
     once: bool,
     max_files: int,

@@ -12,13 +12,10 @@ from lace.cli.exchange.remote import exchange_once
 from lace.cli.options.arguments import opened
 from lace.cli.options.peerchoices import PeerChoices, peer_command, require_lace
 from lace.cli.options.remotes import failure_kept, keep_outcome
-from lace.cli.options.side import Side, opened_side
+from lace.cli.options.side import ENDED_WELL, MOST_POLICIES, Side, opened_side
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
 from lace.cli.output.output import json_option
-
-MOST_POLICIES = 3  # that may come in one command, each newer than the one before
-ENDED_WELL = (ExitCode.OK, ExitCode.NOTHING, ExitCode.REFUSED, ExitCode.INCOMPLETE)
 
 
 @click.command("interlace")

@@ -11,11 +11,11 @@ import click
 
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.policies import RuleChoices, read_rules
-from lace.cli.options.spark import spark_options
+from lace.cli.options.spark import InputPlace, spark_options
 from lace.cli.output.output import json_option, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from lace.spark.archive.log import StepWay
+    from lace.spark.archive.versions import StepWay
     from lace.spark.jobs.evaluate import PeerPolicy
     from lace.spark.pipeline import Manifest
 
@@ -56,7 +56,14 @@ _POLICY_OPTIONS: list[Callable[[Any], Any]] = [
 ]
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--output", "-o", required=True, type=click.Path(path_type=Path), help="Directory of the tables."),
-    click.option("--input", "-i", "inputs", multiple=True, type=_EXISTING, help="Bundle, store or directory."),
+    click.option(
+        "--input",
+        "-i",
+        "inputs",
+        multiple=True,
+        type=InputPlace(),
+        help="Bundle, store or folder, here or at s3://….",
+    ),
     *_POLICY_OPTIONS,
     click.option("--listing", "listings", multiple=True, type=NamedPath(), help="NAME=PATH: what a peer advertises."),
     click.option("--archive", "archives", multiple=True, type=NamedPath(), help="NAME=PATH to reconcile with."),

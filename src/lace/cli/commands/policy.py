@@ -343,7 +343,8 @@ def findings(lace: Lace, path: Path) -> Iterable[str]:
             yield f"the policy has no {kind} rules, so {what}"
     yield from mistakes_in({kind: version.text for kind, version in in_force.versions.items()}, in_force.root)
     for version in policy_log(lace):
-        if version.standing not in (PolicyStanding.IN_FORCE, PolicyStanding.REPLACED):
+        counted = (PolicyStanding.IN_FORCE, PolicyStanding.REPLACED, PolicyStanding.WITHDRAWN)
+        if version.standing not in counted:
             who = version.signer or "nobody"
             yield f"policy {version.kind} of {_day(version.tai)}, signed by {who}, does not count: {version.standing}"
 

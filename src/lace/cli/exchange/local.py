@@ -18,12 +18,16 @@ from lace.cli.options.arguments import opened
 from lace.cli.options.peerchoices import LocalChoices
 from lace.cli.options.policies import RuleChoices, named_selector, read_exposures
 from lace.cli.options.remotes import keep_outcome
+from lace.cli.options.side import ENDED_WELL, MOST_POLICIES, Side
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
 from lace.cli.output.output import metered, print_json, say
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
+    from lace.interlace.setup.terms import Rules
+    from lace.notation.identifiers import Verifier
+    from lace.policy.exposure import Exposure
     from lace.porcelain.lace import Lace
     from lace.runtime.local.party import Party
 
@@ -38,36 +42,52 @@ def exchange_locally(
     remote: str | None = None,
     as_json: bool,
 ) -> ExitCode:
-    """Run a bounded exchange between two laces, and print its notices, progress and summary."""
+    """Run a bounded exchange between two laces, and print its notices, progress and summary.
+
+    If a newer policy came to either, they exchange once more under it.
+    """
+    with opened(path, write=True) as first, opened(peer, write=True) as second:
+        sides = [Side(lace.store, lace=lace, policy=[lace.policy()]) for lace in (first, second)]
+        for _ in range(1 + MOST_POLICIES):
+            code = _exchange_once(first, second, (path, peer), chosen, remote, as_json=as_json)
+            newer = [side.has_newer_policy(chosen.rules) for side in sides]
+            if code not in ENDED_WELL or not any(newer):
+                break
+    return code
+
+
+def _exchange_once(
+    first: Lace, second: Lace, paths: tuple[Path, Path], chosen: LocalChoices, remote: str | None, *, as_json: bool
+) -> ExitCode:
     from lace.porcelain.exchange import notices
     from lace.runtime.link.session import Outcome
     from lace.runtime.local.local import ExchangeAborted, exchange
 
-    with opened(path, write=True) as first, opened(peer, write=True) as second:
-        parties = make_parties(first, second, chosen)
-        tell_notices(path, peer, notices(*parties))
-        started = time.monotonic()
-        with metered(f"exchanging with {peer}", in_bytes=True) as meter:
+    path, peer = paths
+    parties = make_parties(first, second, chosen)
+    tell_notices(path, peer, notices(*parties))
+    started = time.monotonic()
+    with metered(f"exchanging with {peer}", in_bytes=True) as meter:
 
-            def show(side: int, event: Event) -> None:
-                from lace.interlace.events import Received
+        def show(side: int, event: Event) -> None:
+            from lace.interlace.events import Received
 
-                if isinstance(event, Received):
-                    meter.advance(max(0, event.bytes_received - counted[side]))
-                    counted[side] = event.bytes_received
+            if isinstance(event, Received):
+                meter.advance(max(0, event.bytes_received - counted[side]))
+                counted[side] = event.bytes_received
 
-            counted = [0, 0]
-            try:
-                result, _ = exchange(*parties, on_event=show)
-                are_empty = all(party.store.stat().records == 0 for party in parties)
-                outcome = Outcome(replace(result, both_hold_nothing=are_empty))
-            except ExchangeAborted as error:
-                outcome = Outcome(error.results[0], abort=error.reason.value, detail=error.detail)
-        seconds = time.monotonic() - started
-        held = held_back_here(first.store, parties[0].terms, outcome)
-        laces = zip((first, second), parties, strict=True)
-        incomplete = [one for lace, party in laces for one in incomplete_after(lace, party.terms.module)]
-        keep_outcome(first.store, remote, outcome, len(incomplete))
+        counted = [0, 0]
+        try:
+            result, _ = exchange(*parties, on_event=show)
+            are_empty = all(party.store.stat().records == 0 for party in parties)
+            outcome = Outcome(replace(result, both_hold_nothing=are_empty))
+        except ExchangeAborted as error:
+            outcome = Outcome(error.results[0], abort=error.reason.value, detail=error.detail)
+    seconds = time.monotonic() - started
+    held = held_back_here(first.store, parties[0].terms, outcome)
+    laces = zip((first, second), parties, strict=True)
+    incomplete = [one for lace, party in laces for one in incomplete_after(lace, party.terms.module)]
+    keep_outcome(first.store, remote, outcome, len(incomplete))
     print_outcome(outcome, seconds, 0, 0, held=held, incomplete=incomplete, as_json=as_json)
     return exit_code_of(outcome, incomplete)
 
@@ -111,7 +131,30 @@ def make_parties(
     given = chosen.rules.module if chosen.their_select is None else named_selector(chosen.their_select)
     theirs = RuleChoices(module=given, expose=read_exposures(chosen.their_expose) or chosen.rules.expose)
     said = theirs.rules(second, place_of(second))
-    return local_parties(first, second, (ours.module, ours.exposures), (said.module, said.exposures), is_open=is_open)
+    choices = [(rules.module, _shown_to_us(lace, rules)) for lace, rules in ((first, ours), (second, said))]
+    return local_parties(first, second, choices[0], choices[1], is_open=is_open)
+
+
+def _shown_to_us(lace: Lace, rules: Rules) -> tuple[Exposure, ...]:
+    """What a lace shows the other one: whoever runs this could prove any key of the ring to it, so a member's."""
+    from lace.policy.exposure import shown_as_to
+    from lace.policy.origin import Viewer
+
+    key = _own_member_key(lace)
+    return rules.exposures if key is None else tuple(shown_as_to(one, Viewer(key)) for one in rules.exposures)
+
+
+def _own_member_key(lace: Lace) -> Verifier | None:
+    """A key of the user's ring that is a member of a lace's group."""
+    from lace.cli.commands.key import ring_names
+    from lace.notation.identifiers import Verifier
+    from lace.people.standing import members_in_force
+
+    policy = lace.policy()
+    if policy is None:
+        return None
+    members = members_in_force(lace.store, policy.in_force.root)
+    return next((Verifier(key) for key in sorted(ring_names()) if key in members), None)
 
 
 def place_of(lace: Lace) -> str:

@@ -17,6 +17,7 @@ import click
 
 from lace.cli.options.arguments import not_a_file, opened
 from lace.cli.options.spark import spark_options
+from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import count_of, say
 from lace.values import dataclass
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 Say = Callable[[str, str], None]
 _SCHEMES = ("file:", "viewfs:")
+MOST_POLICIES = 3  # that may come in one command, each newer than the one before
+ENDED_WELL = (ExitCode.OK, ExitCode.NOTHING, ExitCode.REFUSED, ExitCode.INCOMPLETE)
 _POLL_SECONDS = 1.0  # how often an archive is polled for new versions
 
 

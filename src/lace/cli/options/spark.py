@@ -1,4 +1,4 @@
-"""`--master` and `--conf`, for every command that may start Spark.
+"""`--master` and `--conf`, for every command that may start Spark, and inputs wherever they lie.
 
 Rule: settings are read where a session starts; commands do not hand them on.
 """
@@ -6,9 +6,27 @@ Rule: settings are read where a session starts; commands do not hand them on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+
+class InputPlace(click.ParamType[Any]):
+    """A file or folder of this machine, which has to be there, or an address that is asked when it is read."""
+
+    name = "path"
+
+    def __init__(self, *, is_folder: bool = False) -> None:
+        self._here: click.ParamType[Any] = click.Path(exists=True, file_okay=not is_folder, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or ":" not in value:
+            return self._here.convert(value, param, ctx)
+        from lace.spark.source.places import is_remote, placed
+
+        return placed(value) if is_remote(value) else self._here.convert(str(placed(value)), param, ctx)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 _KEPT = "lace.spark.conf"

@@ -12,15 +12,16 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lace.errors import InvalidInput
 from lace.limits import JudgingLimits
 from lace.spark.archive.delta import describe
 from lace.spark.archive.filesystem import Files, open_files
-from lace.spark.archive.log import ArchiveBatch, Commit, DataFile, Input, Log, LostRace, State, StepWay
-from lace.spark.source.files import file_digest, input_files
+from lace.spark.archive.log import Log
+from lace.spark.archive.versions import ArchiveBatch, BatchRange, Commit, DataFile, Input, LostRace, State, StepWay
+from lace.spark.source.files import content_mark, input_stats
+from lace.spark.source.places import Place
 from lace.thresholds import ArchiveThresholds
 from lace.values import dataclass
 
@@ -64,10 +65,10 @@ def _view(prefix: str, table: str) -> str:
 
 def addition_need(state: State, inputs: Iterable[Input]) -> Need:
     """What adding some inputs has to go through."""
-    from lace.spark.archive.executors import Need
+    from lace.spark.archive.contents import uncovered_files
+    from lace.spark.archive.executors import Need, files_rows
 
-    known = state.rows("records") + state.rows("quarantine")
-    return Need(bytes=sum(given.size for given in inputs), scanned_rows=known)
+    return Need(bytes=sum(given.size for given in inputs), scanned_rows=files_rows(uncovered_files(state)))
 
 
 class _InputFiles:
@@ -87,7 +88,7 @@ class _InputFiles:
         from lace.spark.source.schemas import RAW
         from lace.spark.source.source import raw_records
 
-        paths = [Path(address) for address in self._addresses]
+        paths = list(self._addresses)
         chosen = tuple(RAW.names) if columns is None else columns
         return raw_records(self._archive.spark, paths, self._split_bytes, chosen, self._archive.judging)
 
@@ -167,7 +168,7 @@ class Archive:
 
     def init(self) -> State:
         """Make an empty archive; one that is there stays as it is."""
-        if self.log.versions():
+        if self.log.newest():
             raise InvalidInput("there is an archive already", rule="archive-exists", place=self.files.uri)
         return self.log.commit(State(), Commit(operation="init"))
 
@@ -215,21 +216,20 @@ class Archive:
 
     # Adding
 
-    def new_inputs(self, paths: Sequence[Path], state: State) -> dict[str, Input]:
+    def new_inputs(self, paths: Sequence[Place | str], state: State) -> dict[str, Input]:
         """The files that were not read yet, by content; a file of known name, length and time is not opened."""
         seen = {(i.address, i.size, i.modified_ns) for batch in state.batches for i in batch.inputs.values()}
         known = state.contents
         new: dict[str, Input] = {}
-        for path in input_files(paths):
-            stat = path.stat()
+        for path, stat in input_stats(paths):
             if (str(path), stat.st_size, stat.st_mtime_ns) in seen or not stat.st_size:
                 continue
-            content = file_digest(path)
+            content = content_mark(path, stat)
             if content not in known:
                 new.setdefault(content, Input(address=str(path), size=stat.st_size, modified_ns=stat.st_mtime_ns))
         return new
 
-    def add(self, paths: Sequence[Path], split_bytes: int = 64 << 20) -> State:
+    def add(self, paths: Sequence[Place | str], split_bytes: int = 64 << 20) -> State:
         """Read what is new in some files and folders as one batch."""
 
         def work(state: State) -> Commit | None:
@@ -256,7 +256,9 @@ class Archive:
         counts |= {"valid": valid, "quarantined": bad}
         step.tell(", ".join(f"{key} {value:,}" for key, value in counts.items()))
         made = ArchiveBatch(id=batch, inputs=dict(inputs), counts=counts, way=self.way_of("add"))
-        return Commit(operation="add", counts=counts, added=tuple(added.files), batch=made)
+        return Commit(
+            operation="add", counts=counts, added=tuple(added.files), dropped=tuple(added.dropped), batch=made
+        )
 
     # Reading
 
@@ -278,14 +280,13 @@ class Archive:
             self._frame(state, name).createOrReplaceTempView(_view(prefix, name))
         return [_view(prefix, name) for name in tables.SCHEMAS]
 
-    def records_of(self, state: State, batches: Sequence[str]) -> DataFrame:
+    def records_of(self, state: State, batches: BatchRange) -> DataFrame:
         """The records that some batches brought."""
-        if set(batches) == set(state.batch_ids):
-            return self._frame(state, "records")
-        wanted = set(batches)
-        files = [file for file in state.table("records") if wanted & set(file.batches)]
+        files = [file for file in state.table("records") if batches.meets(file)]
         rows = self._frame(state, "records", files)
-        return rows if all(wanted >= set(file.batches) for file in files) else rows.where(rows["batch"].isin(*wanted))
+        if all(map(batches.holds, files)):
+            return rows
+        return rows.where((rows["batch"] > batches.after) & (rows["batch"] <= batches.last))
 
     def lookup(self, question: ArchiveLookup, state: State | None = None) -> tuple[DataFrame, list[DataFile]]:
         """The records that a question asks for, and the files that are read for it."""
@@ -318,7 +319,7 @@ class Archive:
         from lace.spark.archive.executors import Steps
 
         def work(state: State) -> Commit | None:
-            if not rewrite.is_worth_compacting(state, small_bytes):
+            if not rewrite.is_worth_compacting(state, small_bytes, is_here=self.files.folder is not None):
                 self.progress("compact", "nothing to do")
                 return None
             step = Steps(self, state).step("compact")
@@ -341,5 +342,6 @@ class Archive:
         gone, _ = rewrite.unreferenced(self, state, state.version - state.oldest + 1)
         for name in gone:
             self.files.remove(name)
-        self.progress("gc", f"{len(gone):,} files of older versions removed")
+        commits = self.log.forget(state.oldest, rewrite.WRITING_SECONDS)
+        self.progress("gc", f"{len(gone):,} files of older versions removed, {commits:,} commits of their log")
         return state

@@ -18,7 +18,8 @@ from urllib.parse import unquote
 
 from lace.errors import StoreError
 from lace.spark.archive.filesystem import Files
-from lace.spark.archive.log import DataFile, Log, State
+from lace.spark.archive.log import Log
+from lace.spark.archive.versions import DataFile, State
 
 _TRIES = 20  # each writer that is in the way takes some milliseconds
 DESCRIBED = ("records", "coordinates", "selected", "advertisements", "partitions")

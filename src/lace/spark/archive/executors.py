@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from lace.limits import EngineLimits
-from lace.spark.archive.log import HERE, ON_SPARK, DataFile, State, StepWay
+from lace.spark.archive.versions import HERE, ON_SPARK, BatchRange, DataFile, State, StepWay
 from lace.spark.engine.executor import SparkSettings
 from lace.thresholds import ArchiveThresholds
 from lace.values import dataclass
@@ -95,13 +95,14 @@ class Addition(NamedTuple):
 
     read: int
     files: list[DataFile]
+    dropped: list[str]  # paths of files that some of these stand for
 
 
 class Unseen(NamedTuple):
     """What was selected since a peer was last given something: the files that say so, and the batches."""
 
     files: list[DataFile]
-    batches: list[str]
+    batches: BatchRange
     is_all: bool  # every row of the files counts, whatever its batch
 
 
@@ -124,10 +125,10 @@ class Executor(Protocol):
     def are_about_parts(self, files: Sequence[DataFile]) -> bool:
         """Whether one of the records in some files of `records` or `removed` is a Blob or names parts of content."""
 
-    def select(self, peer: PeerPolicy, mark: str, batches: Sequence[str], *, apart: bool) -> list[DataFile]:
+    def select(self, peer: PeerPolicy, mark: str, batches: BatchRange, *, apart: bool) -> list[DataFile]:
         """What rules let a peer have of some batches; `apart` says that any part of them may be looked at alone."""
 
-    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: Sequence[str]) -> list[DataFile]:
+    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: BatchRange) -> list[DataFile]:
         """The listing of what some files of `selected` name, which rules of one record choose from some batches."""
 
     def summarise(self, listing: ChangedListing) -> list[DataFile]:
@@ -138,7 +139,7 @@ class Executor(Protocol):
     ) -> tuple[int, list[DataFile]]:
         """Bundles with what a peer may have and was not given, how many records that is, and that it was given them."""
 
-    def facts(self, batches: Sequence[str]) -> list[DataFile]:
+    def facts(self, batches: BatchRange) -> list[DataFile]:
         """The facts of 020 of the records that some batches brought, one table for each predicate."""
 
     def missing(self, others: Mapping[str, Path]) -> list[DataFile]:

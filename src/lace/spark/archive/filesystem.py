@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from lace.errors import InvalidInput
-from lace.spark.source.files import local_path
+from lace.spark.source.places import local_path
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -202,12 +202,8 @@ class HadoopFiles:
         from py4j.protocol import Py4JJavaError
 
         hidden = self._written(name, data)
-        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path("").toUri(), self._conf)
-        rename = self._jvm.org.apache.hadoop.fs.Options.Rename
-        options = self._gateway.new_array(rename, 1)
-        options[0] = rename.NONE
         try:
-            context.rename(hidden, self._path(name), options)
+            self._rename(hidden, name, "NONE")
         except Py4JJavaError as error:
             self._system.delete(hidden, False)
             if "FileAlreadyExistsException" in str(error.java_exception):
@@ -219,9 +215,18 @@ class HadoopFiles:
         if self._beneath is not None:
             self._beneath.replace(name, data)
             return
-        hidden = self._written(name, data)
-        self._system.delete(self._path(name), False)
-        self._system.rename(hidden, self._path(name))
+        self.replace_by_rename(name, data)
+
+    def replace_by_rename(self, name: str, data: bytes | memoryview) -> None:
+        """`replace` where Hadoop gives the name: a rename that takes the place of what is there."""
+        self._rename(self._written(name, data), name, "OVERWRITE")
+
+    def _rename(self, hidden: Any, name: str, how: str) -> None:
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self._path("").toUri(), self._conf)
+        rename = self._jvm.org.apache.hadoop.fs.Options.Rename
+        options = self._gateway.new_array(rename, 1)
+        options[0] = getattr(rename, how)
+        context.rename(hidden, self._path(name), options)
 
     def _written(self, name: str, data: bytes | memoryview) -> Any:
         folder, _, last = name.rpartition("/")

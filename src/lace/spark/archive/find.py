@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.spark.archive.archive import ArchiveLookup
-from lace.spark.archive.log import DataFile, State
 from lace.spark.archive.moments import micros, parse_moment, second
 from lace.spark.archive.tables import between, holding
+from lace.spark.archive.versions import DataFile, State
 
 _COORDINATE = ("group", "app", "name")
 Frame = Callable[[State, str, Iterable[DataFile]], DataFrame]

@@ -11,18 +11,22 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lace.spark.archive.archive import Archive, addition_need
 from lace.spark.archive.executors import is_for_process
-from lace.spark.archive.log import Input, State
-from lace.spark.source.files import fingerprint, input_files
+from lace.spark.archive.versions import Input, LostRace, State
+from lace.spark.session.failure import JobFailed, plainly, reason_of
+from lace.spark.source.files import fingerprint, input_stats
+from lace.spark.source.places import Place, placed
 from lace.spark.source.source import FORMAT
 from lace.spark.source.stream import move_apart
 from lace.values import dataclass
 
-Take = Callable[[Sequence[Path], int], None]
+Take = Callable[[Sequence[Place], int], None]
 """Add the files of a micro-batch, which has a number."""
+_PASSING = (PySparkException, JobFailed, LostRace, OSError)  # what may go well the next time
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +42,34 @@ class MicroBatch:
     seconds: float
 
 
-def checkpoint_uri(archive: Archive, inbox: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class FollowPatience:
+    """How often in a row a stream may fail, and how long it rests after that: doubled each time, up to a most."""
+
+    restarts: int = 5
+    first_seconds: float = 1.0
+    most_seconds: float = 60.0
+
+
+def checkpoint_uri(archive: Archive, inbox: Place) -> str:
     """Where a stream from an inbox into an archive remembers what it has read."""
-    return f"{archive.files.uri}/streams/{fingerprint({'inbox': str(inbox.absolute())})}"
+    return f"{archive.files.uri}/streams/{fingerprint({'inbox': _absolute(inbox)})}"
+
+
+def _absolute(inbox: Place) -> str:
+    return str(inbox.absolute() if isinstance(inbox, Path) else inbox)
 
 
 def follow(
     archive: Archive,
-    inbox: Path,
+    inbox: Place,
     *,
     after: Callable[[State], object] = lambda _: None,
     told: Callable[[MicroBatch], None] = lambda _: None,
     every_seconds: float | None = 1.0,
     max_files: int = 1000,
     done: Path | None = None,
+    patience: FollowPatience | None = None,
 ) -> None:
     """Add what comes into `inbox` until the process ends; with `every_seconds` None what is there now, and then stop.
 
@@ -63,19 +81,19 @@ def follow(
     if waiting is not None:
         _take_waiting(waiting, take, max_files, done)
     else:
-        _stream(archive, inbox, take, every_seconds, max_files, done)
+        _stream_on(archive, inbox, take, every_seconds, max_files, done, patience or FollowPatience())
 
 
 def _taker(archive: Archive, after: Callable[[State], object], told: Callable[[MicroBatch], None]) -> Take:
     """What adds some files, has the steps run and reports it."""
 
-    def take(paths: Sequence[Path], number: int) -> None:
+    def take(paths: Sequence[Place], number: int) -> None:
         began = time.monotonic()
         before = archive.log.state()
         state = archive.add(paths)
         after(state)
         counts = state.batches[-1].counts if state.version > before.version else {}
-        oldest = min((path.stat().st_mtime for path in paths if path.exists()), default=time.time())
+        oldest = min((path.stat().st_mtime_ns for path in paths if path.exists()), default=time.time_ns()) / 1e9
         told(
             MicroBatch(
                 number,
@@ -91,27 +109,71 @@ def _taker(archive: Archive, after: Callable[[State], object], told: Callable[[M
     return take
 
 
-def _take_waiting(waiting: Sequence[Path], take: Take, max_files: int, done: Path | None) -> None:
+def _take_waiting(waiting: Sequence[Place], take: Take, max_files: int, done: Path | None) -> None:
     for number, at in enumerate(range(0, len(waiting), max_files)):
         taken = waiting[at : at + max_files]
         take(taken, number)
         if done is not None:
             for path in taken:
-                move_apart(path, done.absolute())
+                if isinstance(path, Path):
+                    move_apart(path, done.absolute())
+
+
+def _stream_on(
+    archive: Archive,
+    inbox: Place,
+    take: Take,
+    every_seconds: float | None,
+    max_files: int,
+    done: Path | None,
+    patience: FollowPatience,
+) -> None:
+    """A stream, and after a failure of Spark's another one from the same checkpoint, unless it keeps failing."""
+    failures, taken = 0, 0
+    ours: Exception | None = None
+
+    def counted(paths: Sequence[Place], number: int) -> None:
+        nonlocal taken, ours
+        try:
+            take(paths, number)
+        except Exception as error:
+            ours = None if isinstance(error, _PASSING) else error
+            raise
+        taken += 1
+
+    while True:
+        before = taken
+        try:
+            _stream(archive, inbox, counted, every_seconds, max_files, done)
+            return
+        except PySparkException as error:
+            if ours is not None:  # it would be the same again
+                raise ours from error
+            failures = 1 if taken > before else failures + 1
+            if failures > patience.restarts:
+                raise _told(error) from error
+            pause = min(patience.most_seconds, patience.first_seconds * 2 ** (failures - 1))
+            reason = reason_of(str(error))
+            archive.progress("follow", f"{reason}: again in {pause:g} s ({failures} of {patience.restarts})")
+            time.sleep(pause)
+
+
+def _told(error: PySparkException) -> Exception:
+    return plainly("follow", error) or error
 
 
 def _stream(
-    archive: Archive, inbox: Path, take: Take, every_seconds: float | None, max_files: int, done: Path | None
+    archive: Archive, inbox: Place, take: Take, every_seconds: float | None, max_files: int, done: Path | None
 ) -> None:
     def take_batch(frame: DataFrame, number: int) -> None:
-        paths = [Path(row["bundle"]) for row in frame.select("bundle").distinct().collect()]
+        paths = [placed(row["bundle"]) for row in frame.select("bundle").distinct().collect()]
         if paths:
             take(paths, number)
 
     reader = archive.spark.readStream.format(FORMAT).schema("bundle string")
     if done is not None:
         reader = reader.option("cleanSource", "archive").option("sourceArchiveDir", str(done.absolute()))
-    stream = reader.option("validate", "none").option("maxFilesPerTrigger", str(max_files)).load(str(inbox.absolute()))
+    stream = reader.option("validate", "none").option("maxFilesPerTrigger", str(max_files)).load(_absolute(inbox))
     writer = stream.writeStream.foreachBatch(take_batch).option("checkpointLocation", checkpoint_uri(archive, inbox))
     trigger = (
         writer.trigger(availableNow=True)
@@ -125,7 +187,7 @@ def _stream(
         query.stop()
 
 
-def _waiting_for_process(archive: Archive, inbox: Path, *, all_of_them: bool) -> list[Path] | None:
+def _waiting_for_process(archive: Archive, inbox: Place, *, all_of_them: bool) -> list[Place] | None:
     """The files of an inbox that were not read, or all of them, oldest first; None if they are too much for this way.
 
     A file that was read and not moved away, since a crash came between, is found there by the archive.
@@ -133,11 +195,11 @@ def _waiting_for_process(archive: Archive, inbox: Path, *, all_of_them: bool) ->
     state = archive.log.state()
     there = {
         path: Input(address=str(path), size=stat.st_size, modified_ns=stat.st_mtime_ns)
-        for path, stat in ((path, path.stat()) for path in input_files([inbox]))
+        for path, stat in input_stats([inbox])
     }
     read = {item for batch in state.batches for item in batch.inputs.values()}
     new = {path: item for path, item in there.items() if item.size and item not in read}
     if not is_for_process(archive, addition_need(state, new.values())):
         return None
     wanted = there if all_of_them else new
-    return sorted(wanted, key=lambda path: (wanted[path].modified_ns, path))
+    return sorted(wanted, key=lambda path: (wanted[path].modified_ns, str(path)))

@@ -30,7 +30,7 @@ from lace.limits import JudgingLimits
 from lace.notation.tai import TAI
 from lace.records.manifest import CHUNK_LINK
 from lace.runtime.rules.guestprograms import ProgramQuestion
-from lace.spark.archive import tables
+from lace.spark.archive import contents, tables
 from lace.spark.archive.executors import (
     Addition,
     ChangedListing,
@@ -43,7 +43,8 @@ from lace.spark.archive.executors import (
     is_for_process,
 )
 from lace.spark.archive.filesystem import Files
-from lace.spark.archive.log import FOLDER, DataFile, Log, State
+from lace.spark.archive.log import FOLDER, Log
+from lace.spark.archive.versions import BatchRange, DataFile, State
 from lace.spark.jobs.advertise import listed, listed_columns, summaries
 from lace.spark.jobs.evaluate import PeerPolicy
 from lace.spark.jobs.reconcile import PARTITIONS, PREFIX_LENGTH
@@ -61,6 +62,7 @@ from lace.spark.jobs.report import (
 from lace.spark.jobs.validate import judge_batch
 from lace.spark.source.files import RawRecord, input_files, pieces, read_piece
 from lace.spark.source.judging import batches as in_groups
+from lace.spark.source.places import Place, placed
 from lace.spark.source.rows import raw_batch
 from lace.spark.source.schemas import JUDGED, RAW, SINGLETON_COLUMNS, STORED, WIDE, arrow_schema
 from lace.spark.source.writer import LaceWriter
@@ -97,12 +99,15 @@ class InProcess:
             is_good = pc.is_null(judged["rule"])
             for table, chosen in (("records", is_good), ("quarantine", pc.invert(is_good))):
                 kept[table].append(judged.filter(chosen).select(tables.SCHEMAS[table].names))
-        made = write(self._files, "quarantine", _whole("quarantine", kept.pop("quarantine")))
-        good = _whole("records", kept.pop("records"))
+        bad, good = (_whole(table, kept.pop(table)) for table in ("quarantine", "records"))
+        digests = pa.chunked_array([*bad["content"].chunks, *good["content"].chunks], pa.string())
+        made, dropped = contents.write(self._files, self._state, digests, batch)
+        made += write(self._files, "quarantine", bad)
+        del bad
         made += write(self._files, "records", good)
         narrow = good.select(tables.SCHEMAS["coordinates"].names)
         del good  # the bytes are written
-        return Addition(read, made + write(self._files, "coordinates", _in_coordinate_order(narrow)))
+        return Addition(read, made + write(self._files, "coordinates", _in_coordinate_order(narrow)), dropped)
 
     def are_about_parts(self, files: Sequence[DataFile]) -> bool:
         for file in files:
@@ -114,7 +119,7 @@ class InProcess:
                     return True
         return False
 
-    def select(self, peer: PeerPolicy, mark: str, batches: Sequence[str], *, apart: bool) -> list[DataFile]:
+    def select(self, peer: PeerPolicy, mark: str, batches: BatchRange, *, apart: bool) -> list[DataFile]:
         if peer.has_claims:
             raise TooMuchHere  # what a peer advertises is read as frames
         parts = self._rows(batches, FACT_COLUMNS[1:])
@@ -125,9 +130,9 @@ class InProcess:
                 peer.policy.program, facts_of_rows(rows), (goal,), extra=peer.runtime, is_goal=True
             )
             chosen.update(self._settings.executor.engine.ask(question, self._settings.limits).columns[goal][0])
-        return write_selected(self._files, mark, sorted(chosen), batches[-1])
+        return write_selected(self._files, mark, sorted(chosen), batches.last)
 
-    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: Sequence[str]) -> list[DataFile]:
+    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: BatchRange) -> list[DataFile]:
         hashes = set(select(self._files, chosen, ["hash"])["hash"].to_pylist())
         plan = peer.policy.plan
         fields = None if plan.requirements.all_fields else frozenset(plan.requirements.names)
@@ -163,7 +168,7 @@ class InProcess:
     def publish(
         self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: Path
     ) -> tuple[int, list[DataFile]]:
-        chosen = select(self._files, unseen.files, ["hash"], pc.field("batch").isin(list(unseen.batches)))["hash"]
+        chosen = select(self._files, unseen.files, ["hash"], _is_of(pc.field("batch"), unseen.batches))["hash"]
         there = select(self._files, given, ["hash"], pc.field("hash").isin(chosen.combine_chunks()))
         fresh = sorted(set(chosen.to_pylist()) - set(there["hash"].to_pylist()))
         missing = set(fresh)
@@ -179,7 +184,7 @@ class InProcess:
         columns = {"prefix": _prefixes(hashes), "hash": hashes}
         return len(fresh), write(self._files, "published", _named(pa.table(columns), peer.name))
 
-    def facts(self, batches: Sequence[str]) -> list[DataFile]:
+    def facts(self, batches: BatchRange) -> list[DataFile]:
         made: list[DataFile] = []
         for predicate, said in _facts_by_predicate(self._rows(batches, FACT_COLUMNS[1:])).items():
             table = tables.facts_table(predicate)
@@ -276,28 +281,31 @@ class InProcess:
         return select(self._files, held, columns) if held else _schema_of(table, columns).empty_table()
 
     def _rows(
-        self, batches: Sequence[str], columns: Sequence[str], among: Collection[str] | None = None
+        self, batches: BatchRange, columns: Sequence[str], among: Collection[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Some columns of the records that some batches brought, `hash` first; of some of them if these are named."""
-        wanted = frozenset(batches)
-        names = pa.array(sorted(wanted), pa.string())
         for file in self._state.table("records"):
-            if not wanted & set(file.batches):
+            if not batches.meets(file):
                 continue
-            is_all = wanted.issuperset(file.batches)
             for found in scan(self._files, file, ["hash", *columns, "batch"], self._archive.judging):
-                rows = found if is_all else found.filter(pc.is_in(found["batch"], names))
+                rows = found if batches.holds(file) else found.filter(_is_of(pc.field("batch"), batches))
                 if among is not None:
                     rows = rows.filter(pa.array([text in among for text in rows["hash"].to_pylist()], pa.bool_()))
                 if len(rows):
                     yield rows.select(["hash", *columns])
 
 
+def _is_of(batch: pc.Expression, batches: BatchRange) -> pc.Expression:
+    """Whether the batch that a row names is one of some."""
+    found: pc.Expression = (batch > batches.after) & (batch <= batches.last)
+    return found
+
+
 def read_inputs(addresses: Iterable[str]) -> Iterator[RawRecord]:
     """Every record of some files as it stands there, in the order of places that jobs know."""
     return (
         raw
-        for path in map(Path, sorted(addresses))
+        for path in map(placed, sorted(addresses))
         for piece in pieces(path, _SPLIT_BYTES)
         for raw in read_piece(piece)
     )
@@ -314,7 +322,7 @@ def _hashes_at(archive: Archive, path: Path) -> pa.ChunkedArray:
             raise TooMuchHere
         return select(files, held, ["hash"])["hash"]
     parquet = sorted(path.glob("*.parquet")) if path.is_dir() else []
-    sources = parquet or input_files([path])
+    sources: Sequence[Place] = parquet or input_files([path])
     if not is_for_process(archive, Need(bytes=sum(file.stat().st_size for file in sources))):
         raise TooMuchHere
     if parquet:
@@ -359,12 +367,16 @@ def _are_first(raw: Iterable[pa.RecordBatch], known: set[str]) -> Iterator[pa.Bo
 
 def _known(files: Files, state: State, raw: Sequence[pa.RecordBatch]) -> set[str]:
     """The contents among those found that are here: a copy of them claims the same hash, so files are passed over."""
-    if not raw or not (state.table("records") or state.table("quarantine")):
+    if not raw or files.folder is None or not (state.table("records") or state.table("quarantine")):
         return set()
+    digests = pa.concat_arrays([rows["content"] for rows in raw])
+    known = contents.Lookup(files.folder, state, digests.to_pylist()).known
+    others = contents.uncovered_files(state)
+    if not others:
+        return known
     claimed = sorted({text for rows in raw for text in rows["hash"].to_pylist() if text is not None})
-    contents = pa.concat_arrays([rows["content"] for rows in raw])
-    held = [*tables.holding(state.table("records"), "hash", claimed), *state.table("quarantine")]
-    return set(select(files, held, ["content"], pc.field("content").isin(contents))["content"].to_pylist())
+    others = [file for file in others if file.table == "quarantine" or tables.holding([file], "hash", claimed)]
+    return known | set(select(files, others, ["content"], pc.field("content").isin(digests))["content"].to_pylist())
 
 
 def _timestamp(tai: str | None) -> datetime | None:

@@ -1,163 +1,41 @@
 """The log of an archive: numbered commits, each an immutable file that says what changed.
 
 Rule: a version is a number, and a number is taken once. What an archive holds at a version is the commits up to it,
-replayed; every few commits carry the whole, so that a reader opens few files. Nothing here needs Spark.
+replayed. A commit says only what it changed, so its size does not depend on what was there before; stretches of 16,
+256, 4,096 … commits are written once as what they come to (`stretches`), so any version of a log of any length is read
+from a few dozen files. Nothing here needs Spark.
 
-    ROOT/log/00000001.json …
+    ROOT/log/00000001.json …                 the commits
+    ROOT/log/stretches/00000000-00000016.parquet …   what stretches of them come to
+    ROOT/log/base/00000123.parquet           all that there was at a version before which commits are gone
+    ROOT/log/_newest                         a version that there is, near the newest
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, field, replace
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from lace.errors import InvalidInput, LaceError, StoreError
+from lace.errors import InvalidInput, StoreError
 from lace.notation.jsontext import read_json
-from lace.spark.archive.filesystem import Files
 from lace.spark.archive.moments import parse_moment
-from lace.values import dataclass
+from lace.spark.archive.versions import Commit, LostRace, State
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from lace.spark.archive.filesystem import Files
+    from lace.spark.archive.stretches import Stretch
+
+FORMAT = 2
+_FORMAT_WITH_WHOLES = 1  # each sixteenth commit repeated all that there was
 FOLDER = "log"
-_WHOLE_EVERY = 16
-
-
-class LostRace(LaceError):
-    """Another writer took the version that this one was about to write."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFile:
-    """One Parquet file of a table, and the least and greatest values in it that readers prune by."""
-
-    table: str
-    path: str
-    rows: int
-    bytes: int
-    batches: tuple[str, ...] = ()  # whose rows stand in it
-    low: dict[str, str] = field(default_factory=dict)
-    high: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
-    """A file that was read."""
-
-    address: str
-    size: int
-    modified_ns: int = 0
-
-
-HERE, ON_SPARK = "in this process", "on Spark"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepWay:
-    """Who carried a step out; of how many jobs, where that was Spark and its session could say."""
-
-    where: str
-    jobs: int | None = None
-    seconds: float = 0.0
-
-    @classmethod
-    def together(cls, ways: Sequence[StepWay]) -> StepWay | None:
-        """Several ways as one: on Spark if one of them was; None of none."""
-        if not ways:
-            return None
-        jobs = [way.jobs for way in ways if way.where == ON_SPARK]
-        known = sum(count for count in jobs if count is not None) if None not in jobs else None
-        seconds = round(sum(way.seconds for way in ways), 3)
-        return cls(where=ON_SPARK, jobs=known, seconds=seconds) if jobs else cls(where=HERE, seconds=seconds)
-
-    def __str__(self) -> str:
-        return self.where if self.jobs is None else f"{self.where}, {self.jobs} job{'' if self.jobs == 1 else 's'}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveBatch:
-    """One addition: the inputs it read, by content, and what became of them."""
-
-    id: str
-    inputs: dict[str, Input]
-    counts: dict[str, int]
-    way: StepWay | None = None  # None in commits of older versions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepResult:
-    """How far a step has come: what it hangs on, the batches it has seen, the removals it knows, what it counted."""
-
-    mark: str
-    batches: tuple[str, ...]
-    removals: int
-    counts: dict[str, int]
-    seconds: float
-    kept: bool = False  # whether all that its rules derive is stored, so that it can follow what changes
-    way: StepWay | None = None  # None in commits of older versions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """All that an archive holds at a version."""
-
-    version: int = 0
-    files: tuple[DataFile, ...] = ()
-    batches: tuple[ArchiveBatch, ...] = ()
-    results: Mapping[str, StepResult] = field(default_factory=dict)
-    removals: int = 0  # how many commits have taken records away
-    oldest: int = 1  # the first version whose files are all still there
-
-    def table(self, name: str) -> tuple[DataFile, ...]:
-        return tuple(file for file in self.files if file.table == name)
-
-    def rows(self, name: str) -> int:
-        return sum(file.rows for file in self.table(name))
-
-    @property
-    def contents(self) -> frozenset[str]:
-        """The digests of every input that was read."""
-        return frozenset(content for batch in self.batches for content in batch.inputs)
-
-    @property
-    def batch_ids(self) -> tuple[str, ...]:
-        return tuple(batch.id for batch in self.batches)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """One change, worked out now; the log gives it its version when it is written."""
-
-    operation: str
-    version: int = 0
-    time: str = field(default_factory=_now)
-    counts: dict[str, int] = field(default_factory=dict)
-    added: tuple[DataFile, ...] = ()
-    dropped: tuple[str, ...] = ()  # paths of files that are no longer part of the archive
-    batch: ArchiveBatch | None = None
-    results: Mapping[str, StepResult] = field(default_factory=dict)
-    removal: bool = False
-    oldest: int | None = None
-    forgotten: tuple[str, ...] = ()  # results that are no longer kept
-    ways: Mapping[str, StepWay] = field(default_factory=dict)  # who carried each step out
-
-    def apply(self, state: State) -> State:
-        gone = set(self.dropped)
-        kept = tuple(file for file in state.files if file.path not in gone)
-        return State(
-            version=self.version,
-            files=(*kept, *self.added),
-            batches=state.batches if self.batch is None else (*state.batches, self.batch),
-            results={key: one for key, one in {**state.results, **self.results}.items() if key not in self.forgotten},
-            removals=state.removals + self.removal,
-            oldest=state.oldest if self.oldest is None else self.oldest,
-        )
+_BASES = f"{FOLDER}/base"
+_STRETCHES = f"{FOLDER}/stretches"
+_HINT = f"{FOLDER}/_newest"
+_FAN_OUT = 16
+_SUFFIX = ".parquet"
 
 
 class Log:
@@ -165,113 +43,266 @@ class Log:
 
     def __init__(self, files: Files) -> None:
         self.files = files
+        self._kept: State | None = None  # the newest that was read or written here
 
     def versions(self) -> list[int]:
-        """Every version there is, oldest first."""
-        names = (listed.name.rpartition("/")[2] for listed in self.files.listing(FOLDER))
+        """Every version whose commit is there, oldest first."""
+        names = (listed.name.removeprefix(f"{FOLDER}/") for listed in self.files.listing(FOLDER))
         return sorted(int(name.removesuffix(".json")) for name in names if name.removesuffix(".json").isdecimal())
+
+    def newest(self) -> int:
+        """The newest version; 0 if there is no archive."""
+        return self._newest_commit()[0]
 
     def commits(self, versions: Iterable[int] | None = None) -> list[Commit]:
         return [self._read(version)[0] for version in (self.versions() if versions is None else versions)]
 
     def state(self, as_of: int | str | None = None) -> State:
         """What the archive holds now, at a version, or at a time (ISO 8601)."""
-        versions = self.versions()
-        if not versions:
-            raise StoreError(f"{self.files.uri}: there is no archive here (`lace archive init` makes one)")
-        wanted = versions[-1] if as_of is None else self._version_at(as_of, versions)
-        state = self._replayed(wanted)
-        if as_of is not None and wanted < (oldest := self._replayed(versions[-1]).oldest):
-            raise InvalidInput(f"the files of versions before {oldest} were removed", rule="as-of", found=str(as_of))
-        return state
+        state = self._current()
+        if as_of is None:
+            return state
+        wanted = self._version_at(as_of, state)
+        if wanted < state.oldest:
+            raise InvalidInput(
+                f"the files of versions before {state.oldest} were removed", rule="as-of", found=str(as_of)
+            )
+        return state if wanted == state.version else self._at(wanted)
 
-    def _replayed(self, wanted: int) -> State:
-        tail: list[Commit] = []
-        for version in range(wanted, 0, -1):
-            commit, whole = self._read(version)
-            if whole is not None:
-                state = whole
-                break
-            tail.append(commit)
+    def _current(self) -> State:
+        """What the archive holds now; from what was read before, if something was."""
+        kept = self._kept
+        if kept is None:
+            newest, last = self._newest_commit()
+            if not newest:
+                raise StoreError(f"{self.files.uri}: there is no archive here (`lace archive init` makes one)")
+            kept = self._at(newest, last)
         else:
-            state = State()
-        for commit in reversed(tail):
-            state = commit.apply(state)
-        return state
+            while (found := self._next(kept.version)) is not None:
+                kept = found.apply(kept)
+        self._kept = kept
+        return kept
 
-    def _version_at(self, as_of: int | str, versions: list[int]) -> int:
+    def _newest_commit(self) -> tuple[int, tuple[Commit, State | None] | None]:
+        """The newest version and its commit, if it was read to find that out."""
+        try:
+            newest = int(self.files.read(_HINT))
+        except (FileNotFoundError, ValueError):
+            return (self.versions() or [0])[-1], None
+        found: tuple[Commit, State | None] | None = None
+        while True:
+            try:
+                found = self._read(newest + 1, missing_is_fine=True)
+            except FileNotFoundError:
+                return newest, found
+            newest += 1
+
+    def _next(self, version: int) -> Commit | None:
+        try:
+            return self._read(version + 1, missing_is_fine=True)[0]
+        except FileNotFoundError:
+            return None
+
+    def _at(self, wanted: int, last: tuple[Commit, State | None] | None = None, floor: int = 0) -> State:
+        """What the archive held at a version: stretches from the end back to the beginning, put together.
+
+        The beginning is a base at `floor`, if that is not 0.
+        """
+        from lace.spark.archive.stretches import Stretch, together
+
+        parts: list[Stretch] = []
+        version = wanted
+        while version > floor:
+            part = self._longest(floor, version)
+            if part is not None:
+                version, stretch = part
+                parts.append(stretch)
+                continue
+            try:
+                commit, whole = last if last is not None and version == wanted else self._read(version, True)
+            except FileNotFoundError:
+                base = self._base(version, wanted)
+                if base <= floor:
+                    missing = f"{self.files.uri}/{_name(version)}: this commit is missing from the log"
+                    raise StoreError(missing) from None
+                return self._at(wanted, last, base)
+            parts.append(Stretch.of(commit) if whole is None else Stretch.of_state(whole))
+            version, floor = (0, 0) if whole is not None else (version - 1, floor)
+        if floor:
+            base_of_all = self._stretch(_base_name(floor))
+            assert base_of_all is not None
+            parts.append(base_of_all)
+        return together(reversed(parts)).apply(State())
+
+    def _longest(self, start: int, version: int) -> tuple[int, Stretch] | None:
+        """The longest stretch that is there of those that end at a version and begin at `start` or later."""
+        length = _FAN_OUT
+        while version % (length * _FAN_OUT) == 0 and version - length * _FAN_OUT >= start:
+            length *= _FAN_OUT
+        while length >= _FAN_OUT and version % length == 0 and version - length >= start:
+            found = self._stretch(_stretch_name(version - length, version))
+            if found is not None:
+                return version - length, found
+            length //= _FAN_OUT
+        return None
+
+    def _stretch(self, name: str) -> Stretch | None:
+        from lace.spark.archive.stretches import decoded
+
+        try:
+            return decoded(self.files.read(name))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            raise StoreError(f"{self.files.uri}/{name}: not a part of a log ({error})") from None
+
+    def _base(self, low: int, high: int) -> int:
+        """The newest version up to `high` before which commits are gone; 0 if none is at `low` or later."""
+        bases = (_end(file.name) for file in self.files.listing(_BASES))
+        return max((base for base in bases if low <= base <= high), default=0)
+
+    def _version_at(self, as_of: int | str, state: State) -> int:
         if isinstance(as_of, int) or as_of.isdecimal():
-            if int(as_of) not in versions:
-                raise InvalidInput(f"versions are 1 to {versions[-1]}", rule="archive-version", found=str(as_of))
+            if not 1 <= int(as_of) <= state.version:
+                raise InvalidInput(f"versions are 1 to {state.version}", rule="archive-version", found=str(as_of))
             return int(as_of)
         moment = parse_moment(as_of, "as-of", "a version number or a time")
-        before = [commit.version for commit in self.commits() if datetime.fromisoformat(commit.time) <= moment]
-        if not before:
-            raise InvalidInput("the archive is younger than that", rule="as-of", found=as_of)
-        return before[-1]
+        low, high = state.oldest - 1, state.version  # times never go back, so the newest before one is looked for
+        while low < high:
+            middle = (low + high + 1) // 2
+            if datetime.fromisoformat(self._read(middle)[0].time) <= moment:
+                low = middle
+            else:
+                high = middle - 1
+        if low < state.oldest:
+            gone = f"the files of versions before {state.oldest} were removed"
+            what = "the archive is younger than that" if state.oldest == 1 else gone
+            raise InvalidInput(what, rule="as-of", found=as_of)
+        return low
 
-    def _read(self, version: int) -> tuple[Commit, State | None]:
+    def _read(self, version: int, missing_is_fine: bool = False) -> tuple[Commit, State | None]:
         name = _name(version)
         try:
             return _decoded(self.files.read(name))
         except FileNotFoundError:
+            if missing_is_fine:
+                raise
             raise StoreError(f"{self.files.uri}/{name}: this commit is missing from the log") from None
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{self.files.uri}/{name}: not a commit ({error})") from None
 
+    # Writing
+
     def commit(self, state: State, change: Commit) -> State:
         """Write the commit after `state`; LostRace if another writer was first."""
-        change = replace(change, version=state.version + 1)
-        after = change.apply(state)
-        whole = after if change.version % _WHOLE_EVERY == 0 else None
-        if not self.files.publish(_name(change.version), _encoded(change, whole)):
+        change = replace(change, version=state.version + 1, time=_later(state.time, change.time))
+        if not self.files.publish(_name(change.version), _encoded(change)):
             raise LostRace(f"version {change.version} was written by somebody else meanwhile: run again")
+        self._kept = after = change.apply(state)
+        if change.version % _FAN_OUT == 0:
+            self._write_stretches(change.version)
         return after
+
+    def _write_stretches(self, version: int) -> None:
+        """Those that end at a version; one that a crash left out is part of the next longer one."""
+        from lace.spark.archive.stretches import Stretch, encoded, together
+
+        length = _FAN_OUT
+        while version % length == 0:
+            start, at = version - length, version
+            parts: list[Stretch] = []
+            while at > start:
+                found = self._longest(start, at)
+                commit = self._next(at - 1) if found is None else None
+                if found is not None:
+                    at, part = found
+                elif commit is not None:
+                    at, part = at - 1, Stretch.of(commit)
+                else:  # commits before here are gone
+                    break
+                parts.append(part)
+            if at == start:
+                self.files.publish(_stretch_name(start, version), encoded(together(reversed(parts))))
+            length *= _FAN_OUT
+        self.files.replace(_HINT, str(version).encode())
+
+    def forget(self, oldest: int, writing_seconds: float) -> int:
+        """Remove commits before a version, once what they come to is written; how many went.
+
+        None that is younger than the newest by less than a writer may take: it would think the number free.
+        """
+        from lace.spark.archive.stretches import Stretch, encoded
+
+        listed = self.files.listing(FOLDER)
+        newest = max((file.modified_s for file in listed), default=0.0)
+        commits = [file for file in listed if file.name.endswith(".json")]
+        young = (_end(file.name) for file in commits if file.modified_s >= newest - writing_seconds)
+        last = min(oldest, *young) - 1  # of those that go
+        gone = [file for file in listed if 1 < _end(file.name) <= last]  # by the first one archives are known
+        went = sum(file in commits for file in gone)
+        if not went:
+            return 0
+        self.files.publish(_base_name(last), encoded(Stretch.of_state(self._at(last))))
+        # The newest first: what is before a gap is never asked for, so a crash between leaves a log that can be read.
+        for file in sorted(gone, key=lambda file: _end(file.name), reverse=True):
+            self.files.remove(file.name)
+        return went
 
 
 def _name(version: int) -> str:
     return f"{FOLDER}/{version:08d}.json"
 
 
-def _encoded(commit: Commit, whole: State | None) -> bytes:
-    body = {"format": FORMAT, **asdict(commit), "whole": None if whole is None else asdict(whole)}
-    return (json.dumps(body, indent=1) + "\n").encode()
+def _base_name(version: int) -> str:
+    return f"{_BASES}/{version:08d}{_SUFFIX}"
+
+
+def _stretch_name(start: int, end: int) -> str:
+    return f"{_STRETCHES}/{start:08d}-{end:08d}{_SUFFIX}"
+
+
+def _end(name: str) -> int:
+    """The version that a file of the log ends at."""
+    return int(name.rpartition("/")[2].partition(".")[0].rpartition("-")[2])
+
+
+def _later(before: str, now: str) -> str:
+    """The time of a commit after another one: clocks of several writers may differ, and times never go back."""
+    return before if before and datetime.fromisoformat(now) < datetime.fromisoformat(before) else now
+
+
+def _encoded(commit: Commit) -> bytes:
+    from lace.spark.archive.stretches import shortened
+
+    body = shortened(asdict(commit))
+    body["added"] = [shortened(file) for file in body.get("added", ())]
+    body["results"] = {key: shortened(result) for key, result in body.get("results", {}).items()}
+    return (json.dumps({"format": FORMAT, **shortened(body)}, separators=(",", ":")) + "\n").encode()
 
 
 def _decoded(data: bytes) -> tuple[Commit, State | None]:
+    """A commit, and what there was after it where an older version said so."""
+    from lace.spark.archive.stretches import batch_of, file_of, result_of, way_of
+
     body = read_json(data)
-    if body.pop("format") != FORMAT:
+    if body.pop("format") not in (FORMAT, _FORMAT_WITH_WHOLES):
         raise ValueError("written by another version of lace")
-    whole = body.pop("whole")
-    body["added"] = _files(body["added"])
-    body["dropped"] = tuple(body["dropped"])
-    body["forgotten"] = tuple(body.get("forgotten", ()))
-    body["batch"] = None if body["batch"] is None else _batch(body["batch"])
-    body["results"] = _results(body["results"])
-    body["ways"] = {step: StepWay(**way) for step, way in body.get("ways", {}).items()}
+    whole = body.pop("whole", None)
+    commit = Commit(
+        added=tuple(map(file_of, body.pop("added", ()))),
+        dropped=tuple(body.pop("dropped", ())),
+        forgotten=tuple(body.pop("forgotten", ())),
+        batch=None if (batch := body.pop("batch", None)) is None else batch_of(batch),
+        results={key: result_of(one) for key, one in body.pop("results", {}).items()},
+        ways={step: way for step, one in body.pop("ways", {}).items() if (way := way_of(one)) is not None},
+        **body,
+    )
     if whole is None:
-        return Commit(**body), None
-    whole["files"] = _files(whole["files"])
-    whole["batches"] = tuple(map(_batch, whole["batches"]))
-    whole["results"] = _results(whole["results"])
-    return Commit(**body), State(**whole)
-
-
-def _batch(found: dict[str, Any]) -> ArchiveBatch:
-    inputs = {content: Input(**item) for content, item in found["inputs"].items()}
-    return ArchiveBatch(**{**found, "inputs": inputs, "way": _way(found.get("way"))})
-
-
-def _files(found: list[dict[str, Any]]) -> tuple[DataFile, ...]:
-    return tuple(DataFile(**{**item, "batches": tuple(item["batches"])}) for item in found)
-
-
-def _results(found: dict[str, dict[str, Any]]) -> dict[str, StepResult]:
-    return {
-        key: StepResult(**{**item, "batches": tuple(item["batches"]), "way": _way(item.get("way"))})
-        for key, item in found.items()
-    }
-
-
-def _way(found: dict[str, Any] | None) -> StepWay | None:
-    return None if found is None else StepWay(**found)
+        return commit, None
+    return commit, State(
+        files=tuple(map(file_of, whole.pop("files"))),
+        batches=tuple(map(batch_of, whole.pop("batches"))),
+        results={key: result_of(one) for key, one in whole.pop("results").items()},
+        time=commit.time,
+        **whole,
+    )

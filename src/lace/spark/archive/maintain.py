@@ -25,7 +25,7 @@ from lace.limits import EngineLimits
 from lace.spark.archive import in_process, rewrite, tables
 from lace.spark.archive.changes import Changed, came, doubted, ever, maintenance, was, went
 from lace.spark.archive.executors import Need, is_for_process
-from lace.spark.archive.log import DataFile
+from lace.spark.archive.versions import DataFile
 from lace.spark.engine.executor import MAX_UNFOLDED_BODY, SparkEvaluation, SparkSettings, evaluate, is_star
 from lace.spark.engine.pivot import UNIT, relation_columns, star_relation
 from lace.spark.engine.plans import Sized, supported

@@ -11,15 +11,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.records.manifest import CHUNK_LINK
-from lace.spark.archive import tables
+from lace.spark.archive import contents, in_process, tables
 from lace.spark.archive.executors import Addition, ChangedListing, NewRecords, RunSettings, Unseen, files_rows
 from lace.spark.archive.filesystem import open_files
-from lace.spark.archive.log import FOLDER, DataFile, Log, State
+from lace.spark.archive.log import FOLDER, Log
 from lace.spark.archive.peer_records import Ends, WantedRecords, ends_of, records_for
+from lace.spark.archive.versions import BatchRange, DataFile, State
 from lace.spark.engine.relations import union
 from lace.spark.jobs import advertise, facts, ingest, reconcile, report, validate
 from lace.spark.jobs.evaluate import PeerPolicy, sendable
@@ -54,8 +56,9 @@ class OnSpark:
     def add(self, found: NewRecords, batch: str) -> Addition:
         """Two passes: places and digests alone first, then the bytes of what is new."""
         places = found.frame(ingest.PLACES).persist()
-        known = self._known_contents()
-        sent = None if known is None else places.count()
+        has_any = any(self._state.table(name) for name in ("records", "quarantine"))
+        sent = places.count() if has_any else None
+        known = None if sent is None else self._known_contents(places, sent)
         repeated = ingest.repeats(places, known, few=self._archive.joins.is_short(sent)).persist()
         copies = repeated.count()
         fresh = ingest.first_copies(found.frame(), None, self._archive.joins.hinted(repeated, copies))
@@ -66,13 +69,41 @@ class OnSpark:
         records = [file for file in added if file.table == "records"]
         order = tables.ORDERS["coordinates"]
         added += self._write("coordinates", self._read("records", records), by=order, rows=files_rows(records))
-        judged_rows = files_rows(file for file in added if file.table in ("records", "quarantine"))
-        return Addition(judged_rows + copies, added)
+        made = [file for file in added if file.table in ("records", "quarantine")]
+        digests, dropped = self._write_contents(made, batch)
+        return Addition(files_rows(made) + copies, added + digests, dropped)
 
-    def _known_contents(self) -> DataFrame | None:
-        """The digests of everything that was ever read; None if that is nothing."""
-        held = [name for name in ("records", "quarantine") if self._state.table(name)]
-        return union(self._read(name).select("content") for name in held) if held else None
+    def _known_contents(self, places: DataFrame, rows: int) -> DataFrame | None:
+        """The digests that were read before: of few places those among them, of many all there are."""
+        folder = self._files.folder
+        if folder is None or rows > self._archive.thresholds.looked_up_digests:
+            return self._contents_of([*self._state.table("records"), *self._state.table("quarantine")])
+        wanted = (row["content"] for row in places.select("content").distinct().collect())
+        known = contents.Lookup(folder, self._state, wanted).known
+        parts = [self._spark.createDataFrame([(content,) for content in known], "content string")] if known else []
+        rest = self._contents_of(contents.uncovered_files(self._state))
+        parts += [] if rest is None else [rest]
+        return union(parts) if parts else None
+
+    def _contents_of(self, held: Sequence[DataFile]) -> DataFrame | None:
+        """What was read for some files; None for no files."""
+        by_table = {name: [file for file in held if file.table == name] for name in ("records", "quarantine")}
+        parts = [self._read(name, files).select("content") for name, files in by_table.items() if files]
+        return union(parts) if parts else None
+
+    def _write_contents(self, judged: Sequence[DataFile], batch: str) -> tuple[list[DataFile], list[str]]:
+        """The digests of a new batch, by this process if it can hold them."""
+        rows = files_rows(judged)
+        if self._files.folder is None or not rows:
+            return [], []
+        if rows <= self._archive.thresholds.looked_up_digests:
+            by_table = [[file for file in judged if file.table == name] for name in ("records", "quarantine")]
+            found = [in_process.select(self._files, files, ["content"])["content"] for files in by_table]
+            digests = pa.chunked_array([chunk for column in found for chunk in column.chunks], pa.string())
+            return contents.write(self._files, self._state, digests, batch)
+        frame = self._contents_of(judged)
+        assert frame is not None
+        return contents.write_by_job(self._files, contents.CONTENTS, frame, rows, (batch, batch)), []
 
     def _write_judged(self, judged: DataFrame, batch: str) -> list[DataFile]:
         """Records and quarantine in one pass: bytes are read, judged and written once."""
@@ -101,16 +132,16 @@ class OnSpark:
             if held
         )
 
-    def select(self, peer: PeerPolicy, mark: str, batches: Sequence[str], *, apart: bool) -> list[DataFile]:
+    def select(self, peer: PeerPolicy, mark: str, batches: BatchRange, *, apart: bool) -> list[DataFile]:
         records = tables.as_wide(self._archive.records_of(self._state, batches))
         found = sendable(records, peer, self._settings.limits, self._settings.executor)
         hashes = found.frame(peer.policy.sendable).select(F.col("c0").alias("hash"))
-        frame = hashes.select(F.lit(mark).alias("rules"), "hash", F.lit(batches[-1]).alias("batch"))
+        frame = hashes.select(F.lit(mark).alias("rules"), "hash", F.lit(batches.last).alias("batch"))
         made = self._write("selected", frame)
         found.release()
         return made
 
-    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: Sequence[str]) -> list[DataFile]:
+    def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: BatchRange) -> list[DataFile]:
         ends = ends_of(chosen)
         wanted = WantedRecords(self._read("selected", chosen).select("hash"), ends, batches)
         records = records_for(self._archive, self._state, peer, wanted)
@@ -139,7 +170,8 @@ class OnSpark:
         self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: Path
     ) -> tuple[int, list[DataFile]]:
         rows = self._read("selected", unseen.files)
-        selected = (rows if unseen.is_all else rows.where(F.col("batch").isin(*unseen.batches))).select("hash")
+        is_new = (F.col("batch") > unseen.batches.after) & (F.col("batch") <= unseen.batches.last)
+        selected = (rows if unseen.is_all else rows.where(is_new)).select("hash")
         if unseen.is_all and not given:
             fresh, ends, is_all = selected, ends_of(unseen.files), True  # whole files: their commit knows
         else:
@@ -167,7 +199,7 @@ class OnSpark:
 
     # Tables of the pipeline
 
-    def facts(self, batches: Sequence[str]) -> list[DataFile]:
+    def facts(self, batches: BatchRange) -> list[DataFile]:
         records = tables.as_wide(self._archive.records_of(self._state, batches))
         found = facts.narrow_facts(records).items()
         return [

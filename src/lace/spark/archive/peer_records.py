@@ -41,7 +41,7 @@ from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
 from lace.spark.archive import tables
 from lace.spark.archive.additive import hanging_on
-from lace.spark.archive.log import DataFile, State
+from lace.spark.archive.versions import BatchRange, DataFile, State
 from lace.spark.engine.executor import MAX_UNFOLDED_BODY, is_star
 from lace.spark.engine.pivot import Among, star_test
 from lace.spark.engine.stars import Constellation, Star, split
@@ -72,7 +72,7 @@ class WantedRecords:
 
     hashes: DataFrame
     ends: Ends
-    batches: Sequence[str]  # that brought them, if its rules look at one record at a time
+    batches: BatchRange  # that brought them, if its rules look at one record at a time
     is_all: bool = True  # of what its rules select of these batches
 
 

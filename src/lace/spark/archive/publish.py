@@ -14,8 +14,8 @@ from pathlib import Path
 from lace.errors import InvalidInput
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.executors import Need, Steps, Unseen, files_bytes, files_rows
-from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.run import rules_mark
+from lace.spark.archive.versions import BatchRange, Commit, DataFile, State, StepResult
 from lace.spark.jobs.evaluate import PeerPolicy
 
 FOLDER = "published"
@@ -33,7 +33,7 @@ def _is_done(state: State, peer: PeerPolicy) -> bool:
         done is not None
         and selected is not None
         and done.mark == selected.mark
-        and (done.batches, done.removals) == (selected.batches, selected.removals)
+        and (done.seen, done.removals) == (selected.seen, selected.removals)
     )
 
 
@@ -112,15 +112,14 @@ def _publish_one(
         )
     unseen = _unseen(state, None if is_whole else state.results.get(_key(peer.name)), selected)
     given = [] if is_whole else held_by(state, peer.name)
-    wanted = set(unseen.batches)
-    records = [file for file in state.table("records") if wanted & set(file.batches)]
+    records = [file for file in state.table("records") if unseen.batches.meets(file)]
     need = Need(bytes=max(files_bytes(unseen.files), files_bytes(records)), scanned_rows=files_rows(given))
     step = Steps(archive, state).step(f"publish for {peer.name}")
     rows, made = step.do(need, lambda executor: executor.publish(peer, unseen, given, place))
     step.tell(f"{rows:,} new records")
     done = StepResult(
         mark=mark,
-        batches=selected.batches,
+        seen=selected.seen,
         removals=selected.removals,
         counts={f"published {peer.name}": rows},
         seconds=round(time.monotonic() - began, 3),
@@ -134,10 +133,9 @@ def _unseen(state: State, before: StepResult | None, selected: StepResult) -> Un
     files = [file for file in state.table("selected") if file.low.get("rules") == selected.mark]
     # Removed records may make others selected, and other rules any: then every selected row is looked at.
     if before is None or (before.mark, before.removals) != (selected.mark, state.removals):
-        return Unseen(files, list(selected.batches), True)
-    seen = set(before.batches)
-    files = [file for file in files if not seen.issuperset(file.batches)]
-    return Unseen(files, [batch for batch in selected.batches if batch not in seen], False)
+        return Unseen(files, BatchRange("", selected.seen), True)
+    unseen = BatchRange(before.seen, selected.seen)
+    return Unseen([file for file in files if unseen.meets(file)], unseen, False)
 
 
 def held_by(state: State, peer: str) -> list[DataFile]:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.executors import Need, Steps
-from lace.spark.archive.log import Commit, State
 from lace.spark.archive.publish import held_by
 from lace.spark.archive.tables import COUNTED
+from lace.spark.archive.versions import Commit, State
 from lace.spark.jobs.page import page
 from lace.spark.jobs.report import ArchiveReport, Counts, InputRow, PeerRow, StepRow, TableRow, shown
 
@@ -25,7 +25,7 @@ _COMMITS_LOOKED_AT = 200
 def report(archive: Archive, others: Mapping[str, Path] | None = None) -> ArchiveReport:
     """What there is to say about an archive as it is now; `others` are places to reconcile with."""
     state = archive.log.state()
-    commits = archive.log.commits(range(max(1, state.version - _COMMITS_LOOKED_AT), state.version + 1))
+    commits = archive.log.commits(range(max(state.oldest, state.version - _COMMITS_LOOKED_AT), state.version + 1))
     step = Steps(archive, state).step("report")
     # What is at other places is counted once it is looked at.
     need = Need(held_rows=sum(state.rows(name) for name in COUNTED))

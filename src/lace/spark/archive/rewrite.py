@@ -6,18 +6,22 @@ Rule: rows move, and none changes. Tables stay plain Parquet: readers need no li
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.spark.archive import tables
-from lace.spark.archive.log import DataFile, State, StepResult
+from lace.spark.archive import contents, tables
+from lace.spark.archive.versions import DataFile, State, StepResult
+from lace.spark.engine.relations import union
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
 
 WRITING_SECONDS = 24 * 3600  # no writer takes longer from its first file to its commit
+_WITH_CONTENTS = ("records", "quarantine")
 _WITH_RECORDS = ("records", "coordinates", "selected", *tables.FACTS_TABLES)
 
 
@@ -36,12 +40,29 @@ def without(archive: Archive, state: State, hashes: DataFrame | Sequence[str]) -
         number = F.lit(removal_name(state.removals + 1)).alias("removal")
         taken = archive.joins.chosen(records, gone, went).select("*", number)
         added += tables.write(spark, files, "removed", taken)
+        new, old = _forgotten_contents(archive, state, taken, sum(rows for _, rows in touched))
+        added += new
+        dropped += old
     for table in _WITH_RECORDS if touched else ():
         new, old = cut(archive, table, list(state.table(table)), gone, "hash", went)
         added += new
         dropped += old
     gone.unpersist()
     return added, dropped, sum(rows for _, rows in touched)
+
+
+def _forgotten_contents(
+    archive: Archive, state: State, taken: DataFrame, rows: int
+) -> tuple[list[DataFile], list[str]]:
+    """That removed records may be added again, and the paths of files that no longer say what is here."""
+    ranges = contents.covered(state)
+    if not ranges:
+        return [], []
+    if archive.files.folder is None:
+        return [], [file.path for table in (contents.CONTENTS, contents.GONE) for file in state.table(table)]
+    batch = F.col("batch")
+    is_covered = reduce(or_, ((batch > each.after) & (batch <= each.last) for each in ranges))
+    return contents.write_by_job(archive.files, contents.GONE, taken.where(is_covered), rows), []
 
 
 def removal_name(number: int) -> str:
@@ -102,10 +123,10 @@ def unreferenced(archive: Archive, state: State, versions: int) -> tuple[list[st
     A file that no commit ever named may belong to a writer at work: it counts once it is too old for that.
     """
     oldest = max(state.oldest, state.version - versions + 1)
-    kept: set[str] = set()
-    for version in range(oldest, state.version + 1):
-        kept |= {file.path for file in archive.log.state(version).files}
-    named = {file.path for commit in archive.log.commits() for file in commit.added}
+    commits = archive.log.commits()
+    kept = {file.path for file in archive.log.state(oldest).files}
+    kept |= {file.path for commit in commits if commit.version > oldest for file in commit.added}
+    named = {file.path for commit in commits for file in commit.added}
     listed = archive.files.listing("data")
     newest = max((item.modified_s for item in listed), default=0.0)
     gone = [
@@ -128,12 +149,19 @@ def compacted(archive: Archive, state: State, small_bytes: int, file_rows: int) 
         rows = sum(file.rows for file in small)
         added += tables.write(archive.spark, archive.files, table, frame, by=order, rows=rows, file_rows=file_rows)
         dropped += [file.path for file in small]
+    if archive.files.folder is not None and contents.is_worth_rebuilding(state):
+        every = [tables.read(archive.spark, archive.files, name, state.table(name)) for name in _WITH_CONTENTS]
+        new, old = contents.rebuilt(archive.files, state, union(frame.select("content") for frame in every))
+        added += new
+        dropped += old
     return added, dropped
 
 
-def is_worth_compacting(state: State, small_bytes: int) -> bool:
-    """Whether there are small files that can be written together."""
-    return any(len(small) > 1 for small in _small_files(state, small_bytes).values())
+def is_worth_compacting(state: State, small_bytes: int, *, is_here: bool) -> bool:
+    """Whether there are small files that can be written together, or digests of an archive that `is_here`."""
+    return any(len(small) > 1 for small in _small_files(state, small_bytes).values()) or (
+        is_here and contents.is_worth_rebuilding(state)
+    )
 
 
 def _small_files(state: State, small_bytes: int) -> dict[tuple[str, ...], list[DataFile]]:

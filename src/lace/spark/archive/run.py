@@ -27,8 +27,8 @@ from lace.spark.archive.executors import (
     files_rows,
     is_for_process,
 )
-from lace.spark.archive.log import Commit, DataFile, State, StepResult
 from lace.spark.archive.maintain import KeptProgram, Maintainer, Records, maintainable
+from lace.spark.archive.versions import BatchRange, Commit, DataFile, State, StepResult
 from lace.spark.engine.plans import Sized
 from lace.spark.engine.relations import union
 from lace.spark.jobs.evaluate import PeerPolicy, runtime_relations
@@ -58,12 +58,7 @@ def is_up_to_date(state: State, peers: Sequence[PeerPolicy], *, listings: bool =
 
 def _is_done(state: State, key: str, mark: str) -> bool:
     done = state.results.get(key)
-    return (
-        done is not None
-        and done.mark == mark
-        and done.removals == state.removals
-        and set(done.batches) == set(state.batch_ids)
-    )
+    return done is not None and done.mark == mark and done.removals == state.removals and done.seen == state.last_batch
 
 
 def run(
@@ -163,33 +158,32 @@ class _ArchiveRun:
 
     def _is_about_parts(self, step: Step, before: StepResult | None) -> bool:
         """Whether a record that came or went is a Blob, or names parts of content."""
-        pending = list(self.state.batch_ids) if before is None else self._pending(before)
+        pending = self.state.since(before)
         gone = [] if before is None else self._removed_since(before)
         if gone is None:
             return True
         files = [*self._files_of(pending), *gone]
         return bool(files) and step.do(Need(bytes=files_bytes(files)), lambda by: by.are_about_parts(files))
 
-    def _files_of(self, batches: Sequence[str]) -> list[DataFile]:
+    def _files_of(self, batches: BatchRange) -> list[DataFile]:
         """The files of `records` with what some batches brought."""
-        wanted = set(batches)
-        return [file for file in self.state.table("records") if wanted & set(file.batches)]
+        return [file for file in self.state.table("records") if batches.meets(file)]
 
     def _select_by_batch(self, step: Step, mark: str, peer: PeerPolicy, before: StepResult | None, keyed: bool) -> None:
         """Rules that add up: only batches that were not seen."""
         gone = before is not None and before.removals != self.state.removals
         if before is not None and (keyed or not gone):
-            pending = self._pending(before)
-            self.archive.progress(step.name, f"{len(pending)} new batches")
+            pending = self.state.since(before)
+            self.archive.progress(step.name, f"{self.state.count(pending)} new batches")
         else:
-            pending = list(self.state.batch_ids)
+            pending = self.state.every_batch
             self.archive.progress(step.name, "everything")
             self._forget(mark)
         self._drop("relations", "rules", mark)  # of a step that looked at parts: they do not follow this one
         self._selected(step, mark, peer, pending, Need(bytes=files_bytes(self._files_of(pending))), apart=True)
 
     def _selected(
-        self, step: Step, mark: str, peer: PeerPolicy, batches: Sequence[str], need: Need, *, apart: bool
+        self, step: Step, mark: str, peer: PeerPolicy, batches: BatchRange, need: Need, *, apart: bool
     ) -> None:
         """Evaluate the rules over some batches."""
         self.fresh[mark] = step.do(need, lambda by: by.select(peer, mark, batches, apart=apart)) if batches else []
@@ -197,7 +191,7 @@ class _ArchiveRun:
 
     def _select_by_change(self, step: Step, mark: str, peer: PeerPolicy, before: StepResult | None) -> bool:
         """Rules that look at several records: stored relations follow; whether they are stored now."""
-        every = self.state.batch_ids
+        every = self.state.every_batch
         whole = Need(whole_bytes=files_bytes(self._files_of(every)))
         rules = maintainable(peer.policy.program.program, peer.policy.sendable) if not peer.has_claims else None
         if rules is None or not every or is_for_process(self.archive, whole):
@@ -211,7 +205,7 @@ class _ArchiveRun:
 
     def _follow(self, step: Step, mark: str, peer: PeerPolicy, rules: KeptProgram, before: StepResult | None) -> None:
         """Have stored relations follow what came and went, or derive and store them."""
-        pending = self._pending(before) if before is not None else list(self.state.batch_ids)
+        pending = self.state.since(before)
         gone = self._removed_since(before) if before is not None else None
         follows = before is not None and before.kept and gone is not None
         if not follows:
@@ -225,16 +219,16 @@ class _ArchiveRun:
             limits=self.settings.limits,
             settings=self.settings.executor,
             held=partial(self._held, column="rules", value=mark),
-            batch=self.state.batch_ids[-1],
+            batch=self.state.last_batch,
         )
         spark, files = self.archive.spark, self.archive.files
         records = Records(
-            now=tables.as_wide(self.archive.records_of(self.state, self.state.batch_ids)),
+            now=tables.as_wide(self.archive.records_of(self.state, self.state.every_batch)),
             new=tables.as_wide(self.archive.records_of(self.state, pending)) if pending else None,
             gone=tables.as_wide(tables.read(spark, files, "removed", gone)) if gone else None,
         )
         if follows:
-            self.archive.progress(step.name, f"{len(pending)} new batches, {len(gone or ())} removals")
+            self.archive.progress(step.name, f"{self.state.count(pending)} new batches, {len(gone or ())} removals")
             self.fresh[mark], lost = keeper.follow(records)
             if lost.rows:
                 self.lost[mark] = Sized(lost.frame.select(F.col("c0").alias("hash")), lost.rows)
@@ -244,10 +238,6 @@ class _ArchiveRun:
         self.added += keeper.added
         self.dropped += keeper.dropped
         self.keepers.append(keeper)
-
-    def _pending(self, before: StepResult) -> list[str]:
-        seen = set(before.batches)
-        return [batch for batch in self.state.batch_ids if batch not in seen]
 
     def _removed_since(self, before: StepResult) -> list[DataFile] | None:
         """The files with the records that went since; None if some are not kept any more."""
@@ -269,14 +259,14 @@ class _ArchiveRun:
         step = self._steps.step(f"list for {peer.name}")
         before = self.state.results.get(key)
         rules = rules_mark(peer)
-        lags = before is not None and (before.batches, before.removals) != self._seen_before(rules)
+        lags = before is not None and (before.seen, before.removals) != self._seen_before(rules)
         gone = None if before is None else self._removed_since(before)
         is_new = before is None or before.mark != mark or rules in self.replaced or gone is None or lags
         if is_new:
             self._drop("advertisements", "peer", peer.name)
         went = None if is_new else self._unlist(step, peer.name, rules, gone or [])
         chosen = self._held("selected", "rules", rules) if is_new else self.fresh.get(rules, [])
-        batches = self.state.batch_ids if is_new or before is None else tuple(self._pending(before))
+        batches = self.state.since(None if is_new else before)
         new = self._advertise(step, peer, chosen, batches) if chosen else []
         self.added += new
         if is_new and not new:
@@ -290,10 +280,10 @@ class _ArchiveRun:
         step.tell(", ".join(f"{k} {v:,}" for k, v in counts.items()))
         self._record(key, mark, counts, began, step)
 
-    def _seen_before(self, rules: str) -> tuple[tuple[str, ...], int]:
+    def _seen_before(self, rules: str) -> tuple[str, int]:
         """What a selection had seen before this run: a listing that saw something else is written from nothing."""
         before = self.state.results.get(f"selected:{rules}")
-        return ((), -1) if before is None else (before.batches, before.removals)
+        return ("", -1) if before is None else (before.seen, before.removals)
 
     def _unlist(self, step: Step, peer: str, rules: str, gone: Sequence[DataFile]) -> DataFrame | None:
         """Take out of a listing what its peer may have no more; the hashes, None if there are none."""
@@ -315,9 +305,7 @@ class _ArchiveRun:
 
         return step.by_jobs(cut)
 
-    def _advertise(
-        self, step: Step, peer: PeerPolicy, chosen: list[DataFile], batches: Sequence[str]
-    ) -> list[DataFile]:
+    def _advertise(self, step: Step, peer: PeerPolicy, chosen: list[DataFile], batches: BatchRange) -> list[DataFile]:
         need = Need(bytes=max(files_bytes(chosen), files_bytes(self._files_of(batches))))
         return step.do(need, lambda by: by.advertise(peer, chosen, batches))
 
@@ -351,7 +339,7 @@ class _ArchiveRun:
     ) -> None:
         self.results[key] = StepResult(
             mark=mark,
-            batches=self.state.batch_ids,
+            seen=self.state.last_batch,
             removals=self.state.removals,
             counts=counts,
             seconds=round(time.monotonic() - began, 3),

@@ -44,8 +44,8 @@ from lace.errors import InvalidInput
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
 from lace.notation.tai import LEAP_SECONDS
 from lace.spark.archive.filesystem import Files, ListedFile
-from lace.spark.archive.log import DataFile
 from lace.spark.archive.moments import second, second_at
+from lace.spark.archive.versions import DataFile
 from lace.spark.source.schemas import COMMENTS, LINK, WIDE
 from lace.thresholds import ArchiveThresholds
 
@@ -307,12 +307,9 @@ def _by_footer(folder: Path, table: str, item: ListedFile) -> DataFile | None:
         ends = [(_plain(one.min), _plain(one.max)) for one in found if one is not None and one.has_min_max]
         if ends:
             low[name], high[name] = min(end[0] for end in ends), max(end[1] for end in ends)
-    first, last = low.pop("batch", None), high.pop("batch", None)
-    batches: tuple[str, ...] = () if first is None else (first,)
-    if first != last:
-        batches = tuple(sorted(set(file.read(["batch"])["batch"].unique().to_pylist())))
+    first, last = low.pop("batch", ""), high.pop("batch", "")
     return DataFile(
-        table=table, path=item.name, rows=footer.num_rows, bytes=item.size, batches=batches, low=low, high=high
+        table=table, path=item.name, rows=footer.num_rows, bytes=item.size, first=first, last=last, low=low, high=high
     )
 
 
@@ -333,10 +330,11 @@ def _by_reading(spark: SparkSession, files: Files, table: str, parquet: Sequence
     frame = spark.read.schema(SCHEMAS[table]).parquet(*(f"{files.uri}/{item.name}" for item in parquet))
     # A timestamp as a number: as a text it would be in the zone of the session.
     ends = {name: F.unix_seconds(name) if name == "ts" else F.col(name).cast("string") for name in columns}
-    batches = F.collect_set("batch") if _batch_column(table) else F.array()
+    batch = F.col("batch") if _batch_column(table) else F.lit("")
     found = frame.groupBy(file_of_row().alias("file")).agg(
         F.count(F.lit(1)).alias("rows"),
-        batches.alias("batches"),
+        F.min(batch).alias("first"),
+        F.max(batch).alias("last"),
         *(F.min(ends[name]).alias(f"low_{name}") for name in columns),
         *(F.max(ends[name]).alias(f"high_{name}") for name in columns),
     )
@@ -351,7 +349,8 @@ def _by_reading(spark: SparkSession, files: Files, table: str, parquet: Sequence
                     path=item.name,
                     rows=row["rows"],
                     bytes=item.size,
-                    batches=tuple(sorted(row["batches"] or [])),
+                    first=row["first"] or "",
+                    last=row["last"] or "",
                     low=_ends(row, "low", columns),
                     high=_ends(row, "high", columns),
                 )

@@ -63,12 +63,28 @@ OWN = OwnEngine()
 
 
 @dataclass(frozen=True, slots=True)
+class StratumStep:
+    """How a stratum was worked out."""
+
+    predicates: tuple[Predicate, ...]
+    how: str
+    seconds: float
+    rounds: int = 0
+
+    def __str__(self) -> str:
+        names = ", ".join(str(predicate) for predicate in self.predicates)
+        rounds = f", {self.rounds} round{'' if self.rounds == 1 else 's'}" if self.rounds else ""
+        return f"{names}: {self.how}{rounds}, {self.seconds:.2f} s"
+
+
+@dataclass(frozen=True, slots=True)
 class SparkEvaluation:
     """The derived relations: `frame` gives columns c0, c1, …; nothing is computed twice."""
 
     relations: Mapping[Predicate, Sized]
     round_seconds: tuple[float, ...] = ()  # of recursive strata on the cluster, in order
     held: tuple[DataFrame, ...] = ()  # what was kept on the cluster on the way
+    steps: tuple[StratumStep, ...] = ()
 
     def frame(self, predicate: Predicate) -> DataFrame:
         return self.relations[predicate].frame
@@ -146,17 +162,24 @@ class _ProgramRun:
         # P31: what is ranked is counted without being materialised.
         ordered = [stratum for stratum in strata(self.program) if not ranked.issuperset(stratum.predicates)]
         self._learn_lookups(ordered)
+        steps: list[StratumStep] = []
         for stratum in ordered:
             if self.guest is not None:
                 self.guest.step(self._shown_rule(stratum.predicates[0]))
+            began, rounds = time.monotonic(), len(self.round_seconds)
             if self._is_small(stratum):
+                how = "on the driver, by the embedded engine"
                 self._finish_on_driver(stratum)
             elif stratum.recursive:
+                how = "on the cluster, a loop of joins with what is new"
                 self._iterate(stratum)
             else:
+                how = "on the cluster, one plan, when it is read"
                 self._apply_once(stratum)
+            rounds = len(self.round_seconds) - rounds
+            steps.append(StratumStep(tuple(stratum.predicates), how, time.monotonic() - began, rounds))
         found = {predicate: self._read(predicate) for predicate in self.wanted}
-        return SparkEvaluation(found, tuple(self.round_seconds), tuple(self.held))
+        return SparkEvaluation(found, tuple(self.round_seconds), tuple(self.held), tuple(steps))
 
     # What the planner asks: lengths as far as they are known
 

@@ -22,13 +22,13 @@ from lace.datalog.source import Row
 from lace.errors import InvalidInput
 from lace.limits import EngineLimits
 from lace.policy.rewrite import body_atoms
-from lace.spark.engine.executor import SparkSettings
+from lace.spark.engine.evaluated import EvaluatedFrames
+from lace.spark.engine.executor import SparkEvaluation, SparkSettings
 from lace.spark.engine.executor import evaluate as run_checked
 from lace.spark.engine.pivot import relation_columns
 from lace.spark.engine.relations import collect_rows, local_relation
 from lace.spark.jobs.ingest import first_copies
 from lace.spark.jobs.validate import judged, records
-from lace.spark.source.files import local_path
 from lace.spark.source.source import raw_records
 from lace.values import dataclass
 
@@ -49,12 +49,16 @@ class SparkAnswer:
 def evaluate(
     rules: str,
     relations: Mapping[str, DataFrame] | None = None,
+    goal: str | None = None,
     *,
     records: DataFrame | None = None,
     limits: EngineLimits | None = None,
     settings: SparkSettings | None = None,
-) -> dict[str, DataFrame]:
+) -> EvaluatedFrames:
     """Evaluate rules over frames: `{"Edge": edges}` in, a frame for each predicate that the rules derive out.
+
+    With a goal (`"Reach('a',X)"`) it is that one alone, and only what the goal asks for is derived. What comes back is
+    a dictionary of frames; its `explain()` says how they were worked out.
 
     A relation's columns are its terms in their order, whatever they are called; numbers become texts. `records` is a
     table of records as `spark.read.format("lace")` gives it: the facts of 020 are then those of its records.
@@ -68,12 +72,17 @@ def evaluate(
     profile = RAW_PROFILE if records is None else LOCAL_PROFILE
     checked = check_program(read_annotated(rules, limits=bounds).program, profile.with_base(given), bounds)
     _require_relations(checked, given)
+    if goal is not None:
+        answer, result = _asked(anyone.sparkSession, checked, given, records, goal, bounds, settings)
+        shown = answer.frame.toDF(*answer.names) if answer.names else answer.frame
+        return EvaluatedFrames({answer.predicate.name: shown}, result)
     result = run_checked(checked, given, spark=anyone.sparkSession, records=records, limits=bounds, settings=settings)
     heads = {rule.head.predicate: rule.head for rule in reversed(checked.program.rules)}
-    return {
+    found = {
         predicate.name: result.frame(predicate).toDF(*column_names(head)) if head.terms else result.frame(predicate)
         for predicate, head in heads.items()
     }
+    return EvaluatedFrames(found, result)
 
 
 def _require_relations(checked: CheckedProgram, given: Mapping[Predicate, DataFrame]) -> None:
@@ -103,7 +112,7 @@ def query_archive(
     """Evaluate rules over every valid record of some bundles, directories and stores."""
     bounds = limits or stated_limits(rules, name=name)
     given = [paths] if isinstance(paths, str | Path) else paths
-    wide = records(judged(first_copies(raw_records(spark, [local_path(path) for path in given]))))
+    wide = records(judged(first_copies(raw_records(spark, list(given)))))
     checked = check_program(read_annotated(rules, name=name, limits=bounds).program, LOCAL_PROFILE, bounds)
     return _answer(spark, checked, {}, wide, goal, bounds, None)
 
@@ -139,6 +148,19 @@ def _answer(
     limits: EngineLimits,
     settings: SparkSettings | None,
 ) -> SparkAnswer:
+    return _asked(spark, checked, relations, wide, goal, limits, settings)[0]
+
+
+def _asked(
+    spark: SparkSession,
+    checked: CheckedProgram,
+    relations: Mapping[Predicate, DataFrame],
+    wide: DataFrame | None,
+    goal: str | None,
+    limits: EngineLimits,
+    settings: SparkSettings | None,
+) -> tuple[SparkAnswer, SparkEvaluation]:
+    """An answer, and the evaluation it comes from."""
     atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
     standing, written = atom.predicate, checked.program
     if goal is not None and atom.predicate in checked.derived and any(isinstance(t, Constant) for t in atom.terms):
@@ -150,7 +172,7 @@ def _answer(
         for predicate, values in asked.seeds:
             seeds.setdefault(predicate, []).append(values)
         given = {predicate: local_relation(spark, predicate.arity, rows).frame for predicate, rows in seeds.items()}
-        relations = relations | given
+        relations = {**relations, **given}
     result = run_checked(
         checked,
         relations,
@@ -162,7 +184,7 @@ def _answer(
         written=written,
     )
     shown = _matching(result.frame(standing), atom) if goal is not None else result.frame(standing)
-    return SparkAnswer(atom.predicate, column_names(atom), shown)
+    return SparkAnswer(atom.predicate, column_names(atom), shown), result
 
 
 def _matching(frame: DataFrame, goal: Atom) -> DataFrame:

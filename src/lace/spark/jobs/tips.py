@@ -66,7 +66,7 @@ def _admitted(rule: TipWriters) -> Column:
     since: dict[str, list[str]] = {}
     for key, tai in rule.since.items():
         since.setdefault(tai, []).append(key)
-    found = F.col("hash").isin(sorted(rule.standing))
+    found = F.concat_ws(" ", "hash", "signed_by").isin([" ".join(pair) for pair in sorted(rule.standing)])
     for tai, keys in sorted(since.items()):  # no key is null: an unsigned version has no writer who may
         found = found | (F.coalesce(F.col("signed_by"), F.lit("")).isin(sorted(keys)) & (F.col("tai") >= F.lit(tai)))
     return found

@@ -25,7 +25,7 @@ from lace.notation.digest import digest
 from lace.records.frame import claimed_hash
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.filesystem import ListedFile
-from lace.spark.archive.log import Commit, Input, State
+from lace.spark.archive.versions import Commit, Input, State
 from lace.spark.source.files import RawRecord
 from lace.store.base import StoreRecordId, StoreStat
 from lace.store.bundle import Frame, read_frames

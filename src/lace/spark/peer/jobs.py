@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lace.errors import LimitExceeded
 from lace.interlace.host import Call
-from lace.spark.archive.log import DataFile
+from lace.spark.archive.versions import DataFile
 from lace.spark.engine.guest import GaveWay
 from lace.spark.session.failure import plainly
 from lace.spark.session.tags import add_tag, interrupt, remove_tag

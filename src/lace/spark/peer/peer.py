@@ -19,7 +19,7 @@ from lace.limits import MIB
 from lace.runtime.node.fairness import FairDoor
 from lace.runtime.rules.guesthouse import GuestHouse, GuestLimits
 from lace.spark.archive.archive import Archive
-from lace.spark.archive.log import DataFile, State
+from lace.spark.archive.versions import DataFile, State
 from lace.spark.peer.arrivals import Arrivals
 from lace.spark.peer.jobs import Jobs, Read
 from lace.store.news import StoreNews

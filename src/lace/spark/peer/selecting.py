@@ -37,8 +37,8 @@ from lace.runtime.rules.guestprograms import GuestEngine, ProgramEngine, Program
 from lace.spark.archive import tables
 from lace.spark.archive.archive import RETRIES
 from lace.spark.archive.executors import RunSettings
-from lace.spark.archive.log import Commit, DataFile, State
 from lace.spark.archive.run import is_up_to_date, rules_mark, run
+from lace.spark.archive.versions import Commit, DataFile, State
 from lace.spark.engine.executor import OWN, SparkSettings
 from lace.spark.engine.guest import ClusterGuest, GaveWay
 from lace.spark.engine.relations import relation_schema
@@ -267,8 +267,8 @@ class SharedArchiveSends:
     def _evaluate(self, state: State, call: Call) -> None:
         peer, policy = self._peer, self._policy
         before = state.results.get(RESULT + rules_mark(self._of_peer))
-        seen = set() if before is None else set(before.batches)
-        new = [file for file in state.table("records") if not seen.issuperset(file.batches)]
+        unseen = state.since(before)
+        new = [file for file in state.table("records") if unseen.meets(file)]
         call.charge(rows=max(1, sum(file.rows for file in new)))
         is_finished = policy.is_ours or before is not None
         for_all = ForAll({0: peer.ending} if is_finished else self._asking, call)
@@ -321,7 +321,7 @@ class PrivateArchiveSends:
             peer.landing.take_in()
         state, facts = peer.state(), policy.runtime(runtime, policy.lowered.sendable)
         claimed = claims.listing() if policy.feeding is Feeding.ALWAYS else []
-        seen = state.batch_ids, state.removals, facts, claimed
+        seen = state.last_batch, state.removals, facts, claimed
         if self._newest is not None and self._seen == seen:
             return self._newest
         call.charge(rows=max(1, state.rows("records") + len(claimed)))

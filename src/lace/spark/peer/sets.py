@@ -28,7 +28,7 @@ from lace.limits import StreamLimits
 from lace.notation.digest import digest
 from lace.runtime.host.setcomparer import SetComparer
 from lace.spark.archive import tables
-from lace.spark.archive.log import DataFile, State
+from lace.spark.archive.versions import DataFile, State
 from lace.spark.jobs.advertise import advertisements, field_claims
 from lace.spark.jobs.reconcile import partition_prefix
 from lace.spark.peer import aggregates

@@ -7,14 +7,15 @@ only a record's own frame says where the next one begins.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from pathlib import Path, PurePath, PurePosixPath
 
 from lace.errors import InvalidInput
 from lace.notation import b64a
 from lace.notation.digest import digest, hasher
 from lace.records.frame import claimed_hash
+from lace.spark.source.places import Place, PlaceStat, RemoteFile, brought_here, placed, remote_files
 from lace.store import StoreRecordId, open_store
 from lace.store.bundle import INDEX_SUFFIX, BundleReader, Frame, RejectedBytes
 from lace.values import dataclass
@@ -55,16 +56,14 @@ class RawRecord:
         return b64a.encode(digest(self.stored))
 
 
-def local_path(name: str | Path) -> Path:
-    """The path that a text or a `file:` address names."""
-    text = str(name)
-    if not text.startswith("file:"):
-        return Path(text)
-    return Path(unquote(urlsplit(text).path))
+def content_mark(path: Place, stat: PlaceStat | os.stat_result) -> str:
+    """A name for what a file holds: BLAKE3 of its bytes, read in pieces.
 
-
-def file_digest(path: Path) -> str:
-    """BLAKE3 of a file, read in pieces."""
+    Bytes that are elsewhere are not fetched twice for that: where they are, how many and of when stands for them, and a
+    copy under another name is read again and found to be repeats.
+    """
+    if isinstance(path, RemoteFile):
+        return fingerprint({"address": path.address, "size": stat.st_size, "modified": stat.st_mtime_ns})
     running = hasher()
     with path.open("rb") as file:
         while piece := file.read(_READ_BYTES):
@@ -84,11 +83,38 @@ def place_mark(path: Path) -> str:
     return fingerprint({str(p): [p.stat().st_size, p.stat().st_mtime_ns] for p in files})
 
 
-def input_files(paths: Iterable[Path]) -> list[Path]:
-    """The bundles and stores among files and directories, sorted; hidden files and indexes are none.
+def input_files(paths: Iterable[Place | str]) -> list[Place]:
+    """The bundles and stores among files and folders, sorted; hidden files and indexes are none.
 
     Their paths are absolute: the tasks that read them run in other folders.
     """
+    return [path for path, _ in input_stats(paths)]
+
+
+def input_stats(paths: Iterable[Place | str]) -> list[tuple[Place, PlaceStat]]:
+    """The same with how long they are and since when: of other machines a listing says it of all files at once."""
+    given = [placed(path) for path in paths]
+    here = _local_files(path for path in given if isinstance(path, Path))
+    found: dict[str, tuple[Place, PlaceStat]] = {}
+    for path in here:
+        stat = path.stat()
+        found[str(path)] = (path, PlaceStat(stat.st_size, stat.st_mtime_ns))
+    for place in given:
+        if isinstance(place, RemoteFile):
+            found |= {str(path): (path, stat) for path, stat in _remote_inputs(place)}
+    return [found[name] for name in sorted(found)]
+
+
+def _remote_inputs(place: RemoteFile) -> list[tuple[RemoteFile, PlaceStat]]:
+    inside = remote_files(place)
+    if not inside:
+        raise InvalidInput("there is no such file or folder", rule="input-path", place=str(place))
+    _refuse_archives(PurePosixPath(path.address) for path, _ in inside)
+    root = PurePosixPath(place.address)
+    return [(path, stat) for path, stat in inside if path == place or not _is_aside(PurePosixPath(path.address), root)]
+
+
+def _local_files(paths: Iterable[Path]) -> list[Path]:
     found: set[Path] = set()
     for path in (given.absolute() for given in paths):
         if path.is_dir():
@@ -102,7 +128,7 @@ def input_files(paths: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def _refuse_archives(files: Iterable[Path]) -> None:
+def _refuse_archives(files: Iterable[PurePosixPath | Path]) -> None:
     """An archive's files are no bundles: every one of them would be told to be a broken record."""
     for file in files:
         if file.parts[-2:] == _FIRST_COMMIT:
@@ -114,14 +140,14 @@ def _refuse_archives(files: Iterable[Path]) -> None:
             )
 
 
-def _is_aside(file: Path, root: Path) -> bool:
+def _is_aside(file: PurePath, root: PurePath) -> bool:
     hidden = any(part.startswith(_HIDDEN) for part in file.relative_to(root).parts)
     return hidden or file.name.endswith(
         (INDEX_SUFFIX, f"{STORE_SUFFIX}-wal", f"{STORE_SUFFIX}-shm", f"{STORE_SUFFIX}-reserve")
     )
 
 
-def pieces(path: Path, piece_bytes: int) -> list[FileRange]:
+def pieces(path: Place, piece_bytes: int) -> list[FileRange]:
     """A file in pieces of about so many bytes."""
     if _is_store(path):
         return _store_pieces(path, piece_bytes)
@@ -132,7 +158,7 @@ def pieces(path: Path, piece_bytes: int) -> list[FileRange]:
     return [FileRange(str(path), start, end, end - start) for start, end in splits]
 
 
-def shares(files: Sequence[Path], split_bytes: int) -> list[list[FileRange]]:
+def shares(files: Sequence[Place], split_bytes: int) -> list[list[FileRange]]:
     """All that some files hold, one list of pieces a task: large files are cut, small ones are read together."""
     total = sum(path.stat().st_size for path in files)
     piece_bytes = min(split_bytes, max(_LEAST_SHARE_BYTES, total // _TASKS))
@@ -157,16 +183,18 @@ def _found_splits(reader: BundleReader, piece_bytes: int) -> list[tuple[int, int
     return list(zip(edges, [*edges[1:], reader.bytes], strict=True))
 
 
-def _is_store(path: Path) -> bool:
+def _is_store(path: Place) -> bool:
     with path.open("rb") as file:
         return file.read(16) == b"SQLite format 3\0"
 
 
-def _store_pieces(path: Path, piece_bytes: int) -> list[FileRange]:
-    with open_store(path, read_only=True) as store:
+def _store_pieces(path: Place, piece_bytes: int) -> list[FileRange]:
+    with brought_here(path) as here, open_store(here, read_only=True) as store:
         stat = store.stat()
     if not stat.records:
         return []
+    if isinstance(path, RemoteFile):  # each piece would bring the whole of it
+        return [FileRange(str(path), 0, stat.high_water, stat.stored_bytes)]
     each = max(1, stat.high_water * piece_bytes // max(1, stat.stored_bytes))
     starts = range(0, stat.high_water, each)
     weight = stat.stored_bytes // len(starts)
@@ -175,11 +203,11 @@ def _store_pieces(path: Path, piece_bytes: int) -> list[FileRange]:
 
 def read_piece(piece: FileRange) -> Iterator[RawRecord]:
     """Every record and every damaged stretch of a piece."""
-    path = Path(piece.path)
+    path = placed(piece.path)
     return _read_store(path, piece) if _is_store(path) else _read_bundle(path, piece)
 
 
-def _read_bundle(path: Path, piece: FileRange) -> Iterator[RawRecord]:
+def _read_bundle(path: Place, piece: FileRange) -> Iterator[RawRecord]:
     for item in BundleReader(path).records(piece.start, piece.end):
         match item:
             case Frame(offset, data):
@@ -188,8 +216,8 @@ def _read_bundle(path: Path, piece: FileRange) -> Iterator[RawRecord]:
                 yield RawRecord(claimed_hash(data) or None, piece.path, offset, data, rule, reason)
 
 
-def _read_store(path: Path, piece: FileRange) -> Iterator[RawRecord]:
-    with open_store(path, read_only=True) as store:
+def _read_store(path: Place, piece: FileRange) -> Iterator[RawRecord]:
+    with brought_here(path) as here, open_store(here, read_only=True) as store:
         for record_id, stored in store.bodies_since(StoreRecordId(piece.start)):
             if record_id > piece.end:
                 return

@@ -19,7 +19,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -39,8 +38,9 @@ from lace.errors import InvalidInput, InvalidRecord
 from lace.limits import JudgingLimits
 from lace.records.model import ValidRecord
 from lace.spark.archive.reading import ArchiveReader, table_schema
-from lace.spark.source.files import FileRange, RawRecord, input_files, local_path, read_piece, shares
+from lace.spark.source.files import FileRange, RawRecord, input_files, read_piece, shares
 from lace.spark.source.judging import batches, judge
+from lace.spark.source.places import Place, local_path
 from lace.spark.source.rows import RECORD_COLUMNS, raw_batch, record_arrays
 from lace.spark.source.schemas import (
     COMMENTS,
@@ -197,7 +197,7 @@ class LaceReader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        files = input_files(map(local_path, self.options.paths))
+        files = input_files(self.options.paths)
         return [PiecePartition(share) for share in shares(files, self.options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -279,7 +279,7 @@ def register(spark: SparkSession) -> SparkSession:
 
 def raw_records(
     spark: SparkSession,
-    paths: Sequence[Path],
+    paths: Sequence[Place | str],
     split_bytes: int = _DEFAULT_SPLIT_BYTES,
     columns: Sequence[str] = tuple(RAW.names),
     limits: JudgingLimits | None = None,

@@ -6,7 +6,6 @@ on after any stop. Only streams need this module, and PySpark 4.3 with it: reads
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, count
@@ -22,7 +21,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from lace.spark.source.files import input_files, local_path, shares
+from lace.spark.source.files import input_files, input_stats, shares
+from lace.spark.source.places import Place, PlaceStat, placed
 from lace.spark.source.source import PiecePartition, ReadOptions, read_batches
 from lace.store.bundle import index_path
 
@@ -52,7 +52,7 @@ class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.target = frozenset(map(str, self._files()))
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
-        there = {str(file): file.stat() for file in self._files()}
+        there = {str(file): stat for file, stat in input_stats(self.options.paths)}
         held = {path: start[path] for path, stat in there.items() if self._was_read(path, stat, start)}
         new = {path: stat for path, stat in there.items() if path not in held}
         if self.target is not None:
@@ -61,7 +61,7 @@ class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         admitted = {path: _stamp(new[path]) for path in _admitted(oldest_first, new, limit)}
         return {**held, **admitted} if admitted else start  # a name less is no reason for a micro-batch
 
-    def _was_read(self, path: str, stat: os.stat_result, start: Offset) -> bool:
+    def _was_read(self, path: str, stat: PlaceStat, start: Offset) -> bool:
         """By name; where files are cleaned away, another file may come under a name that was read."""
         return path in start and (self.options.cleaning == "off" or start[path] == _stamp(stat))
 
@@ -71,7 +71,7 @@ class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         for path, stamp in end.items():
             bundle = Path(path)
-            if not bundle.exists() or _stamp(bundle.stat()) != stamp:
+            if not bundle.exists() or _stamp(_stat(bundle)) != stamp:
                 continue  # cleaned before, or another file of that name, which was not read yet
             if self.options.cleaning == "delete":
                 index_path(bundle).unlink(missing_ok=True)  # first: without its bundle it would never be cleaned
@@ -79,11 +79,11 @@ class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             else:
                 move_apart(bundle, Path(self.options.done_folder))
 
-    def _files(self) -> list[Path]:
-        return input_files(map(local_path, self.options.paths))
+    def _files(self) -> list[Place]:
+        return input_files(self.options.paths)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        new = [Path(path) for path in sorted(path for path in end if start.get(path) != end[path])]
+        new = [placed(path) for path in sorted(path for path in end if start.get(path) != end[path])]
         return [PiecePartition(share) for share in shares(new, self.options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -91,8 +91,13 @@ class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_batches(partition.share, self.options)
 
 
-def _stamp(stat: os.stat_result) -> str:
+def _stamp(stat: PlaceStat) -> str:
     return f"{stat.st_size}:{stat.st_mtime_ns}"
+
+
+def _stat(bundle: Path) -> PlaceStat:
+    stat = bundle.stat()
+    return PlaceStat(stat.st_size, stat.st_mtime_ns)
 
 
 def move_apart(bundle: Path, folder: Path) -> None:
@@ -105,7 +110,7 @@ def move_apart(bundle: Path, folder: Path) -> None:
     shutil.move(bundle, target)
 
 
-def _admitted(paths: Sequence[str], stats: Mapping[str, os.stat_result], limit: ReadLimit) -> Sequence[str]:
+def _admitted(paths: Sequence[str], stats: Mapping[str, PlaceStat], limit: ReadLimit) -> Sequence[str]:
     """The files of one micro-batch: at least one, so that a large file does not stop a stream."""
     match limit:
         case ReadMaxFiles(max_files=most):

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from lace.errors import InvalidInput
 from lace.records.validate import validate
-from lace.spark.source.files import local_path
+from lace.spark.source.places import local_path
 from lace.spark.source.schemas import WrongSchema
 from lace.store.bundle import BundleWriter, index_path
 from lace.values import dataclass

@@ -1,0 +1,106 @@
+"""Inputs and an inbox over the S3 interface: a server of it on loopback, with an environment of its own (`make s3`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.fs
+import pytest
+
+from lace.store import open_store
+from spark.archives import make_records, write_bundle
+from spark.test_cluster import SOURCE, kill, wait_for
+
+MOTO_PYTHON = os.environ.get("LACE_MOTO_PYTHON", "")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not MOTO_PYTHON, reason="LACE_MOTO_PYTHON names no Python with moto (`make s3`)"),
+]
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pyarrow.fs.FileSystem]:
+    """A bucket; the environment says where it is, as it does to every worker."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = tmp_path / "moto.log"
+    with log.open("wb") as out:
+        command = [MOTO_PYTHON, "-m", "moto.server", "-p", str(port)]
+        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    try:
+        wait_for("(Running on http)", log)
+        system = pyarrow.fs.S3FileSystem(endpoint_override=f"http://127.0.0.1:{port}", allow_bucket_creation=True)
+        system.create_dir("inputs")
+        yield pyarrow.fs.SubTreeFileSystem("inputs", system)
+    finally:
+        kill(process)
+
+
+def put(bucket: pyarrow.fs.FileSystem, path: Path, name: str) -> None:
+    bucket.create_dir(name.rpartition("/")[0])
+    for source, target in ((path, name), (path.with_name(f"{path.name}.idx"), f"{name}.idx")):
+        if source.exists():
+            with bucket.open_output_stream(target) as out:
+                out.write(source.read_bytes())
+
+
+def lace(*arguments: str) -> list[dict[str, object]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "lace.cli", "archive", *arguments, "--json"],
+        capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def rows(said: list[dict[str, object]], table: str) -> object:
+    return next((line["rows"] for line in said if line.get("table") == table), 0)
+
+
+def test_bundles_and_stores_are_added_from_a_bucket_by_this_process_and_by_jobs(
+    bucket: pyarrow.fs.FileSystem, tmp_path: Path
+) -> None:
+    records = make_records(200)
+    put(bucket, write_bundle(tmp_path / "a.bundle", records[:80]), "day/a.bundle")
+    put(bucket, write_bundle(tmp_path / "b.bundle", records[60:120]), "day/deep/b.bundle")
+    with open_store(tmp_path / "notes.lace", create=True) as store:
+        store.put(records[100:150])
+    put(bucket, tmp_path / "notes.lace", "day/notes.lace")
+    for name, ways in (("few", ()), ("jobs", ("--master", "local[1]"))):
+        west = str(tmp_path / name)
+        subprocess.run([sys.executable, "-m", "lace.cli", "archive", "init", west], check=True, capture_output=True)
+        assert rows(lace("add", west, "s3://inputs/day", *ways), "records") == 150
+        version = lace("status", west)[0]["version"]
+        assert lace("add", west, "s3://inputs/day", *ways)[0]["version"] == version  # nothing is new
+    put(bucket, write_bundle(tmp_path / "c.bundle", records[140:]), "day/c.bundle")
+    said = lace("follow", str(tmp_path / "few"), "--inbox", "s3://inputs/day", "--once")
+    assert [line["records"] for line in said] == [50]
+    log = (tmp_path / "few" / "log" / "00000002.json").read_text()
+    assert "s3://inputs/day/deep/b.bundle" in log
+    assert "SECRET" not in log
+
+
+def test_an_address_where_nothing_is_is_said_in_words(bucket: pyarrow.fs.FileSystem, tmp_path: Path) -> None:
+    west = str(tmp_path / "west")
+    subprocess.run([sys.executable, "-m", "lace.cli", "archive", "init", west], check=True, capture_output=True)
+    for address in ("s3://inputs/none", "s3://nowhere/none", "gopher://x/y"):
+        done = subprocess.run(
+            [sys.executable, "-m", "lace.cli", "archive", "add", west, address],
+            capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        )  # fmt: skip
+        assert done.returncode != 0
+        assert address.partition("://")[0] in done.stderr
+        assert "Traceback" not in done.stderr
