@@ -126,6 +126,10 @@ SCENES: dict[str, list[Scene]] = {
         scene("ls notes.lace //nowhere"),
         scene("ls empty.lace"),
     ],
+    "gc": [
+        scene("gc notes.lace --keep rules.lace", exits=(1,)),
+        scene("gc notes.lace", exits=(2,)),
+    ],
     "log": [scene("log notes.lace //u//ding//plain"), scene("log notes.lace //u//ding//missing", exits=(1,))],
     "diff": [
         scene("diff notes.lace //u//ding//plain //u//ding//large", wraps=True),

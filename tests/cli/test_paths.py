@@ -46,7 +46,7 @@ def test_every_command_over_a_lace_is_among_them() -> None:
     named = {words[0] for words, _ in TAKERS}
     over_a_lace = {
         "put", "get", "checkout", "ls", "cat", "facts", "find", "log", "diff", "revert", "retract", "undo",
-        "forget", "rm", "init", "import",
+        "forget", "gc", "rm", "init", "import",
         "export", "stat", "quota",
         "backup", "restore", "compact", "repair", "verify", "index", "inspect", "key", "interlace", "follow", "serve",
         "browse", "why", "store", "view", "remote", "status", "peers", "reload", "name", "doctor", "upgrade", "policy",

@@ -48,6 +48,7 @@ CATALOGUE = (
     Verb("Stores", "backup", "backup", "Copy a whole lace, even while it is in use."),
     Verb("Stores", "restore", "restore", "Create a lace from a backup."),
     Verb("Stores", "compact", "compact", "Rewrite a lace without what was removed from it."),
+    Verb("Stores", "gc", "gc", "Remove what no rule keeps."),
     Verb("Stores", "repair", "repair", "Salvage everything readable from a damaged lace."),
     Verb("Stores", "verify", "verify", "Re-hash every record, re-verify every signature."),
     Verb("Stores", "doctor", "doctor", "Look for what may go wrong with a lace and the machine under it."),
