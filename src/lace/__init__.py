@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from lace.porcelain.forgetting import Forgotten
     from lace.porcelain.lace import Lace, generate_key, open_lace
     from lace.porcelain.listing import Row
+    from lace.porcelain.misuse import When
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
     from lace.porcelain.node import LinkEvent, LinkEvents, NodeOptions, Policy, PolicyFor
@@ -281,6 +282,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "VersionState",
     "WaitingLimits",
     "Walk",
+    "When",
     "Writable",
     "backup",
     "browse",
@@ -342,12 +344,13 @@ _HOMES = {
     "lace.porcelain.content": "ByteReader Content",
     "lace.porcelain.diagnosis": "Finding LaceStatus PlanShown PeerView check plan status view why",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector Select Expose",
-    "lace.porcelain.forgetting": "Forgotten",
     "lace.porcelain.explain": "explain",
     "lace.porcelain.export": "Writable",
     "lace.porcelain.following": "FollowedLink LinkState",
+    "lace.porcelain.forgetting": "Forgotten",
     "lace.porcelain.lace": "Lace generate_key",
     "lace.porcelain.listing": "Row",
+    "lace.porcelain.misuse": "When",
     "lace.porcelain.network": "connect relay serve",
     "lace.porcelain.node": "LinkEvent LinkEvents NodeOptions Policy PolicyFor",
     "lace.porcelain.policy": "LacePolicy",

@@ -70,6 +70,17 @@ def test_what_is_missing_is_told_each_way_until_both_hold_the_same(stage: Path, 
         assert "different" in lace("status", "near.lace", "--expose", "all").stdout
 
 
+def test_that_a_peer_has_other_rules_is_told_and_is_no_difference(stage: Path) -> None:
+    with serving("far.lace", stage) as address:
+        lace("remote", "add", "near.lace", "far", address, "--replace")
+        lace("interlace", "near.lace", "far", "--expose", "all")
+        (same, _) = status("--expose", "all", exits=ExitCode.OK)
+        assert same["has_other_rules"] is False
+        (other, _) = status("--expose", "all", "--select", "//u", exits=ExitCode.OK)
+        assert other["has_other_rules"] is True
+        assert "the peer's differ" in lace("status", "near.lace", "--expose", "all", "--select", "//u").stdout
+
+
 def test_what_our_exposure_holds_back_is_not_equal(stage: Path) -> None:
     with serving("far.lace", stage) as address:
         lace("remote", "add", "near.lace", "far", address, "--replace")

@@ -299,3 +299,43 @@ def test_versions_of_plain_puts_replace_each_other(opened: Opened) -> None:
     one.lace.put(b"4", group="club", app="files", name="a")
     assert one.rounds().done == {Do.WRITE: 1}
     assert files_of(root_of(one)) == {"a": b"4"}
+
+
+@pytest.mark.clause("082-BASE-04")
+def test_a_version_is_dated_after_what_it_takes_the_place_of_even_if_the_clock_is_behind(opened: Opened) -> None:
+    one = opened()
+    ahead = lace.TAI.of_unix_ns(time.time_ns() + 3600 * 10**9)
+    one.lace.put(b"ahead", group="club", app="files", name="a", tai=ahead)
+    one.rounds()
+    put(one, {"a": b"mine"})
+    one.rounds()
+    assert one.lace.get("//club//files//a") == b"mine"
+    assert files_of(root_of(one)) == {"a": b"mine"}
+
+
+def test_what_a_killed_process_left_half_written_goes_and_harms_no_file_it_is_another_name_of(opened: Opened) -> None:
+    one = opened()
+    put(one, {"d/a": b"a"})
+    one.rounds()
+    os.link(root_of(one) / "d" / "a", root_of(one) / "d" / f".lace-{os.getpid()}.part")
+    one.lace.put(b"b", group="club", app="files", name="d/b")
+    one.rounds()
+    assert files_of(root_of(one)) == {"d/a": b"a", "d/b": b"b"}
+
+
+def test_a_file_in_the_place_of_one_that_is_shown_beside_another_comes_and_goes(opened: Opened) -> None:
+    one, other = opened("one"), opened("other")
+    put(one, {"a": b"base"})
+    together(one, other)
+    put(one, {"a": b"mine"})
+    put(other, {"a": b"theirs"})
+    together(one, other)
+    (beside,) = files_of(root_of(one)).keys() - {"a"}
+    put(one, {beside: b"own"})
+    together(one, other)
+    put(one, {beside: None})
+    together(one, other)
+    put(one, {"a": b"last"})
+    together(one, other)
+    assert files_of(root_of(one)) == files_of(root_of(other))
+    assert files_of(root_of(one))["a"] == b"last"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -149,3 +152,27 @@ def test_what_was_begun_before_a_lace_closed_says_so_too(tmp_path: Path) -> None
         with pytest.raises(lace.StoreError, match="closed"):
             later()
     assert len(answer) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_is_told_to_open_its_own_and_the_parent_goes_on(tmp_path: Path) -> None:
+    program = (
+        "import os, lace\n"
+        "with lace.open('x.lace', create=True) as notes:\n"
+        "    notes.put(b'x', group='u', app='a', name='n')\n"
+        "    if os.fork() == 0:\n"
+        "        try:\n"
+        "            notes.get('//u//a//n')\n"
+        "        except lace.StoreError as error:\n"
+        "            print(error, flush=True)\n"
+        "        with lace.open('x.lace') as own:\n"
+        "            own.put(b'y', group='u', app='a', name='m')\n"
+        "        os._exit(0)\n"
+        "    assert os.wait()[1] == 0\n"
+        "    print(notes.get('//u//a//m'))\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    lines = done.stdout.splitlines()
+    assert "opened before this process was forked; open it again" in lines[0], done.stderr
+    assert lines[1] == "b'y'"

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
-from lace.errors import LaceError
+from lace.errors import InvalidText, LaceError
 from lace.folder.memory import Signature
 from lace.notation.closing import Closing
 from lace.porcelain.openfolder import CREATE, READ, OpenFolder, with_executable
@@ -24,6 +24,9 @@ FilePath = tuple[bytes, ...]
 OWN = b".lace"  # what the folder knows of itself
 _PART = b".lace-"  # a file that is being written begins like this
 _PART_END = b".part"
+
+
+SAME_NAME = "this file system takes its name for that of another file here"
 
 
 class Found(NamedTuple):
@@ -61,6 +64,7 @@ class Disk(Protocol):
     def set_executable(self, path: FilePath, expected: Found, *, executable: bool) -> Found: ...
     def prune(self, path: FilePath) -> None: ...
     def free_bytes(self) -> int: ...
+    def now_ns(self) -> int: ...
     def is_there(self) -> bool: ...
 
 
@@ -104,6 +108,12 @@ class RealDisk(Closing):
         """Whether the folder is the one that was opened, and knows itself."""
         return self._identify() == self._identity and (self.root / os.fsdecode(OWN)).is_dir()
 
+    def now_ns(self) -> int:
+        """The time by the clock of the file system, which may be that of another machine."""
+        own = self.root / os.fsdecode(OWN) / "clock"
+        own.touch()
+        return own.stat().st_mtime_ns
+
     def free_bytes(self) -> int:
         """How much may be written."""
         return (there := os.statvfs(self.root)).f_bavail * there.f_frsize
@@ -129,6 +139,9 @@ class RealDisk(Closing):
         for entry in listed:
             path = (*above, entry.name)
             if is_ours(path):
+                if path[0] != OWN:
+                    with suppress(OSError):
+                        os.unlink(entry.path)  # a process that was killed left it; only one works here at a time
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
             if ignored(path, is_folder):
@@ -183,8 +196,12 @@ class RealDisk(Closing):
         return os.readlink(path[-1], dir_fd=self._parent(path))
 
     def _require(self, path: FilePath, expected: Found | None) -> None:
-        if self.look(path) != expected:
-            raise ChangedMeanwhile("the file changed meanwhile")
+        found = self.look(path)
+        if found == expected:
+            return
+        if expected is None and path[-1] not in map(os.fsencode, os.listdir(self._parent(path))):
+            raise InvalidText(SAME_NAME, rule="file-name-folds")  # 082-NAME-08
+        raise ChangedMeanwhile("the file changed meanwhile")
 
     def write(
         self, path: FilePath, content: Iterable[bytes], expected: Found | None, *, executable: bool, time_ns: int | None
@@ -192,7 +209,9 @@ class RealDisk(Closing):
         """Put a file at a path that looks as expected; how it looks then."""
         parent = self._parent(path, make=True)
         beside = _PART + b"%d" % os.getpid() + _PART_END
-        descriptor = os.open(beside, CREATE & ~os.O_EXCL | os.O_TRUNC, 0o777 if executable else 0o666, dir_fd=parent)
+        with suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=parent)  # what a process that was killed left, perhaps under a second name
+        descriptor = os.open(beside, CREATE, 0o777 if executable else 0o666, dir_fd=parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 for piece in content:

@@ -123,6 +123,7 @@ class Folder:
         self._now_ns = now_ns
         self._found: dict[str, Found] = {}
         self._closed: dict[str, str] = {}
+        self._looked_ns = 0  # when this round began, by the clock of the disk
 
     def rounds(self, *, go_on: bool = False, at_most: int = 8) -> RoundReport:
         """Rounds until nothing is left to do; what they did together, and what the last one left to people."""
@@ -167,6 +168,7 @@ class Folder:
     # What is there
 
     def _look(self, report: RoundReport) -> dict[str, Item]:
+        self._looked_ns = self.disk.now_ns()
         scan = self.disk.scan(self._ignored)
         self._found, self._closed = {}, {}
         items: dict[str, Item] = {}
@@ -332,7 +334,7 @@ class Folder:
 
     def _settled(self, found: Found) -> Signature | None:
         """How a file looked, if a change in the same tick of the clock would show."""
-        age_ns = self._now_ns() - max(found.looked.mtime_ns, found.looked.ctime_ns)
+        age_ns = self._looked_ns - max(found.looked.mtime_ns, found.looked.ctime_ns)
         return found.looked if found.kind is not FileKind.FOLDER and age_ns >= _OLD_ENOUGH_NS else None
 
     def _store(self, steps: Sequence[FolderStep], report: RoundReport) -> None:

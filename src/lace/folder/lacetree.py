@@ -119,8 +119,8 @@ class LaceTree:
         else:
             versions = [self._version(entry) for entry in admitted]
         for old in self._shown_at.pop(name, ()):
-            if old == name or self.shown[old].beside == name:
-                self.shown.pop(old, None)
+            if (there := self.shown.get(old)) is not None and (old == name or there.beside == name):
+                del self.shown[old]
         found = shown_of(name, versions)
         for at, shown in found.items():
             if not shown.beside or at not in self.shown or self.shown[at].beside:  # a file of its own comes first

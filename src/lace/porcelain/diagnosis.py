@@ -331,7 +331,7 @@ def _dial(lace: Lace, known: RemoteStatus, terms: Terms, keys: KeyRing, place: A
     is_shown = found.sendable or found.asked_for
     peer = outcome.result.peer_verifier
     held = None if is_shown else held_back(lace.store, terms, peer, at=SystemClock().tai())
-    return asked_status(known, outcome, found, held)
+    return asked_status(known, terms.module, outcome, found, held)
 
 
 def _caller(remote: Remote, keys: KeyRing) -> Caller:
@@ -349,4 +349,4 @@ def _ask_here(lace: Lace, known: RemoteStatus, place: Path, terms: Terms) -> Rem
         found, outcome = preview_locally_with_outcome(*parties)
         is_shown = found.sendable or found.asked_for
         held = None if is_shown else held_back(lace.store, terms, None, at=SystemClock().tai())
-        return asked_status(known, outcome, found, held)
+        return asked_status(known, terms.module, outcome, found, held)

@@ -25,6 +25,7 @@ from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
 from lace.porcelain.lace import Lace
+from lace.porcelain.misuse import text_of
 from lace.porcelain.pythonwords import pythonic
 from lace.porcelain.visibility import NotExposed, held_back
 from lace.records.keys import Signer
@@ -85,6 +86,8 @@ def selector(select: Select) -> Module:
         return select_all()
     if isinstance(select, Module):
         return select
+    if not isinstance(select, str | Iterable):
+        text_of(select, "select", "//group//app//")
     if not isinstance(select, str):
         parts = [selector(part) for part in select]
         return union(parts) if parts else select_all()
@@ -95,6 +98,8 @@ def exposures(expose: Expose, module: Module) -> tuple[Exposure, ...]:
     """The exposure that words name: `all`, `selected`, `none`, rules, or several, all of which must allow a record."""
     if isinstance(expose, Exposure):
         return (expose,)
+    if not isinstance(expose, str | Iterable):
+        text_of(expose, "expose", "selected")
     if not isinstance(expose, str):
         return tuple(one for part in expose for one in exposures(part, module))
     return expose_by(expose, selector=module)

@@ -33,6 +33,7 @@ from lace.porcelain.completeness import (
 from lace.porcelain.content import Progress, is_same_content, read_content
 from lace.porcelain.export import Writable, all_bodies, covered_bodies, write_bundle, write_stream
 from lace.porcelain.listing import COLUMNS, Row, blob_rows, entry_rows
+from lace.porcelain.misuse import target_of
 from lace.porcelain.putting import PutBatch, PutVerbs
 from lace.porcelain.tips import (
     Tip,
@@ -93,6 +94,7 @@ class Lace(PutVerbs, Closing):
     ) -> None:
         self._store = store
         self._is_closed = False
+        self._process = os.getpid()
         self.limits: RecordLimits = limits or RecordLimits()
         self._clock = clock or SystemClock()
         self._keys = keys or KeyRing.of_user()
@@ -104,6 +106,9 @@ class Lace(PutVerbs, Closing):
     @property
     def store(self) -> RecordStore:
         """Where its records are. Every verb goes through here, so that none of them works on a closed lace."""
+        if self._process != os.getpid():
+            message = "this lace was opened before this process was forked; open it again here"
+            raise StoreError(message)
         if self._is_closed:
             path = getattr(self._store, "path", None)
             raise StoreError(f"{f'{path}: ' if path else ''}this lace is closed; open it again")
@@ -286,7 +291,7 @@ class Lace(PutVerbs, Closing):
 
         Parts of content that only these records need go with them. Returns how many records went, including parts.
         """
-        found = [self.resolve(self._require_hash(text)) for text in hashes]
+        found = [self.resolve(self._require_hash(target_of(text))) for text in hashes]
         with self.store.together():  # so that nobody can store a record that needs the parts meanwhile
             return self.store.delete(*found, *unneeded_parts(self.store, self.load, found))
 
@@ -323,7 +328,7 @@ class Lace(PutVerbs, Closing):
 
     def resolve(self, target: str) -> RecordHash:
         """The hash of the stored record that a hash, the beginning of one, or a coordinate names; NotFound if none."""
-        if not target.startswith("//"):
+        if not target_of(target).startswith("//"):
             return self._resolve_hash(target)
         address = parse_address(target)
         return self._resolve_hash(address.hash) if isinstance(address, HashAddress) else self._tip(address)

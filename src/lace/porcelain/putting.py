@@ -25,8 +25,8 @@ from lace.intake.batch import Batch
 from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.identifiers import RecordHash, Verifier
-from lace.notation.tai import TAI
 from lace.porcelain.content import Content, CountedContent, Cut, Heading, Progress, Sign, opened_content, write_content
+from lace.porcelain.misuse import When, text_of, time_of
 from lace.records.fileform import Attributes, FileKind, leads_inside, name_of, read_attributes
 from lace.records.keys import Signer, SigningKey, seal, verify
 from lace.records.link import link_header
@@ -55,7 +55,7 @@ class PutVerbs(ABC):
         group: str,
         app: str,
         name: str,
-        tai: str | None = None,
+        tai: When | None = None,
         headers: Headers = (),
         links: Links = (),
         sign: Signer | str | None = None,
@@ -81,7 +81,7 @@ class PutVerbs(ABC):
         group: str,
         app: str,
         name: str = "",
-        tai: str | None = None,
+        tai: When | None = None,
         headers: Headers = (),
         links: Links = (),
         sign: Signer | str | None = None,
@@ -183,14 +183,17 @@ class PutBatch(PutVerbs):
         finally:
             self._is_over = True
 
-    def _heading(self, group: str, app: str, name: str, tai: str | None, headers: Headers, links: Links) -> Heading:
+    def _heading(self, group: str, app: str, name: str, tai: When | None, headers: Headers, links: Links) -> Heading:
         """The heading of a Plex; the time is now unless given."""
-        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+        for header, value in pairs:
+            text_of(header, "a header's name", "Content-Type")
+            text_of(value, f"the value of {header}", "text/plain")
         return Heading(
-            group=group,
-            app=app,
-            name=name,
-            tai=TAI.parse(tai) if tai is not None else self._clock.tai(),
+            group=text_of(group, "group", "u"),
+            app=text_of(app, "app", "notes"),
+            name=text_of(name, "name", "links/1"),
+            tai=time_of(tai) if tai is not None else self._clock.tai(),
             headers=(*pairs, *(_link(tag, target) for tag, target in links)),
         )
 
@@ -199,6 +202,9 @@ class PutBatch(PutVerbs):
         if sign is None:
             return _unsigned
         key = self._keys.load(sign) if isinstance(sign, str) else sign
+        if not (hasattr(key, "verifier") and hasattr(key, "sign")):
+            message = "sign is a SigningKey, a lace.Signer, or the name of a key of the ring"
+            raise InvalidInput(message, rule="argument-type", found=type(key).__name__)
         if self._on_signer is not None:
             self._on_signer(key.verifier)
         return key.seal if isinstance(key, SigningKey) else partial(_sealed_by, key)

@@ -34,6 +34,7 @@ from lace.datalog.planning.names import PredicateNames
 from lace.datalog.source import FactSource
 from lace.facts.predicates import FIELD, HAVE
 from lace.limits import EngineLimits
+from lace.porcelain.misuse import facts_of
 from lace.store.base import Snapshot, StoreCursor
 from lace.thresholds import ENGINE_THRESHOLDS, STOPPABLE_THRESHOLDS
 from lace.values import dataclass
@@ -175,7 +176,12 @@ def query(
             answer = _over_base(base_of(lace, limits), program, goal, extra, limits, stop)
             answer.result.keep(answer.predicate)  # read while the store is open
             return answer
-    base = base_of(asked, limits) if isinstance(asked, HasStore) else Base(asked, limits)
+    if isinstance(asked, HasStore):
+        base = base_of(asked, limits)
+    else:
+        if isinstance(asked, list | tuple) and not any(hasattr(one, "iterate") for one in asked):
+            asked = list(facts_of(asked))
+        base = Base(asked, limits)
     return _over_base(base, program, goal, extra, limits, stop)
 
 

@@ -12,6 +12,7 @@ from dataclasses import field
 from itertools import islice
 
 from lace.interlace.claims.advertisement import Advertisement
+from lace.policy.operand import Module
 from lace.porcelain.lace import Lace
 from lace.porcelain.listing import Row
 from lace.porcelain.preview import rows
@@ -50,6 +51,7 @@ class RemoteStatus:
     missing_here: tuple[Missing, ...] = ()
     missing_there: tuple[Missing, ...] = ()
     not_shown: int = 0  # records that our rules select and our exposure shows none of
+    has_other_rules: bool = False  # the peer brought other rules than ours, which need not be wrong
     nothing_shown: bool = False  # neither side showed the other anything, and there is something
     held_back_here: Mapping[str, int] = field(default_factory=dict)
     held_back_there: Mapping[str, int] = field(default_factory=dict)
@@ -85,6 +87,7 @@ class RemoteStatus:
             "missing_there": [one.to_json() for one in self.missing_there],
             "not_shown": self.not_shown,
             "nothing_shown": self.nothing_shown,
+            "has_other_rules": self.has_other_rules,
             "held_back_here": dict(self.held_back_here),
             "held_back_there": dict(self.held_back_there),
             "refused_here": dict(self.refused_here),
@@ -104,8 +107,10 @@ def known_status(lace: Lace, remote: Remote) -> RemoteStatus:
     return RemoteStatus(remote=remote, last=last, stored_since=since)
 
 
-def asked_status(known: RemoteStatus, outcome: Outcome, preview: Preview, held: NotExposed | None) -> RemoteStatus:
-    """What is known of a remote after it was asked, in an exchange in which nothing moved."""
+def asked_status(
+    known: RemoteStatus, ours: Module, outcome: Outcome, preview: Preview, held: NotExposed | None
+) -> RemoteStatus:
+    """What is known of a remote after it was asked, under our rules, in an exchange in which nothing moved."""
     result = outcome.result
     shown = result.advertised_to_peer or result.advertised_by_peer or result.both_hold_nothing
     refused = known.refused_there
@@ -118,6 +123,7 @@ def asked_status(known: RemoteStatus, outcome: Outcome, preview: Preview, held: 
         missing_here=tuple(_missing(preview.wanted, known.refused_here, "it was not fetched yet")),
         missing_there=tuple(_missing(preview.asked_for.values(), refused, "it was not sent yet")),
         not_shown=0 if held is None else held.records,
+        has_other_rules=preview.their_module is not None and preview.their_module.id != ours.id,
         nothing_shown=not shown and held is None,
         held_back_here=dict(result.held_back),
         held_back_there=dict(result.held_back_by_peer.counts),

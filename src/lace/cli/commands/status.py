@@ -106,7 +106,8 @@ def _dial(lace: Lace, known: RemoteStatus, address: Any, terms: Terms) -> Remote
     preview = Preview()
     hosts = preview_hosts(lace.store, preview)
     outcome, _, _ = exchange_once(lace.store, address, preview_terms(terms), choices, None, hosts)
-    return asked_status(known, outcome, preview, _held(lace, terms, outcome.result.peer_verifier, preview))
+    held = _held(lace, terms, outcome.result.peer_verifier, preview)
+    return asked_status(known, terms.module, outcome, preview, held)
 
 
 def _ask_here(lace: Lace, known: RemoteStatus, place: Path, terms: Terms) -> RemoteStatus:
@@ -119,7 +120,7 @@ def _ask_here(lace: Lace, known: RemoteStatus, place: Path, terms: Terms) -> Rem
 
         parties = local_parties(lace, other, (terms.module, exposed), (terms.module, exposed), is_open=False)
         preview, outcome = preview_locally_with_outcome(*parties)
-        return asked_status(known, outcome, preview, _held(lace, terms, parties[1].here, preview))
+        return asked_status(known, terms.module, outcome, preview, _held(lace, terms, parties[1].here, preview))
 
 
 def _held(lace: Lace, terms: Terms, peer: Any, preview: Any) -> Any:
@@ -177,6 +178,8 @@ def _print_remote(one: RemoteStatus, offline: bool) -> None:
     if one.not_shown:
         shown = "your exposure shows the peer none (`--expose selected` would)"
         say(f"  not sent: {count_of(one.not_shown, 'record')} that your rules select: {shown}")
+    if one.has_other_rules:
+        say("  rules: the peer's differ from yours; what is compared is what both select")
     _print_counts("held back here", one.held_back_here)
     _print_counts("held back there", one.held_back_there)
     _print_refused("refused here, last time", one.refused_here)

@@ -5,11 +5,11 @@ Rule: a line goes to standard output alone, so that it can be piped; what to do 
 
 from __future__ import annotations
 
-import io
 import sys
 from typing import TYPE_CHECKING
 
 from lace.cli.output.output import print_json, say
+from lace.cli.output.qr import qr_code
 from lace.errors import InvalidText
 
 if TYPE_CHECKING:
@@ -47,13 +47,4 @@ def print_line(line: InviteLine, sentence: str, *, qr: bool, as_json: bool, **fi
     say(sentence, err=True)
     say(f"lace join {text}")
     if qr and sys.stderr.isatty():
-        say(qr_of(text), err=True)
-
-
-def qr_of(text: str) -> str:
-    """A text as a QR code of half blocks, for a terminal."""
-    import segno
-
-    drawn = io.StringIO()
-    segno.make(text, error="l").terminal(out=drawn, compact=True, border=2)
-    return drawn.getvalue()
+        say(qr_code(text), err=True)
