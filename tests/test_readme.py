@@ -108,8 +108,11 @@ class Stage:
 
 
 def pattern(expected: str) -> re.Pattern[str]:
-    escaped = re.escape(squeeze(expected))
-    return re.compile(escaped.replace("…", r"[^\n]+?"))
+    lines = (
+        r"[^\n]+(?:\n[^\n]+)*" if line == "…" else re.escape(line).replace("…", r"[^\n]+?")
+        for line in squeeze(expected).split("\n")
+    )
+    return re.compile("\n".join(lines))
 
 
 def squeeze(text: str) -> str:

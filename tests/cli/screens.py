@@ -132,7 +132,7 @@ SCENES: dict[str, list[Scene]] = {
     ],
     "log": [scene("log notes.lace //u//ding//plain"), scene("log notes.lace //u//ding//missing", exits=(1,))],
     "diff": [
-        scene("diff notes.lace //u//ding//plain //u//ding//large", wraps=True),
+        scene("diff notes.lace //u//ding//plain //u//many//007", wraps=True),
         scene("diff notes.lace //u//ding//plain", exits=(0, 1), wraps=True),
     ],
     "revert": [scene("revert notes.lace //u//ding//plain --as-of 2100-01-01", exits=(0, 1), wraps=True)],

@@ -161,6 +161,8 @@ def test_this_process_and_jobs_write_the_same_tables_and_the_same_parquet(spark:
         }
         forms = set()
         for file in pipeline(None, tmp_path / name).archive.log.state().files:
+            if not file.path.endswith(".parquet"):
+                continue  # digests are not a table
             footer = parquet_files.ParquetFile(output / file.path).metadata
             for place in range(footer.num_columns):
                 column = footer.row_group(0).column(place)

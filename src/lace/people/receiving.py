@@ -8,8 +8,8 @@ the policy any more, and so do the parts of large content, which no selector ask
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from lace.datalog.engine import Base, evaluate
 from lace.datalog.language.validate import CheckedProgram
 from lace.datalog.source import MemorySource
 from lace.errors import LimitExceeded
@@ -25,6 +25,9 @@ from lace.records.model import ValidRecord
 from lace.records.tip import TipPolicy
 from lace.records.validate import reread
 from lace.store.base import RecordStore
+
+if TYPE_CHECKING:
+    from lace.datalog.engine import Base
 
 _LIMITS = EngineLimits()
 
@@ -46,6 +49,8 @@ class Receiving:
         judged = [record for record in map(reread, bodies) if _is_judged(record, root)]
         if not judged:
             return {}
+        from lace.datalog.engine import evaluate
+
         facts: list[Fact] = [fact for record in judged for fact in derive_facts(record)]
         why = f"policy: the receive rules of //{root.group} do not take it"
         try:
@@ -62,6 +67,8 @@ class Receiving:
         return rules if isinstance(rules, CheckedProgram) else None
 
     def _base(self, root: Root) -> Base:
+        from lace.datalog.engine import Base
+
         people = people_signature(self._store, root.group)
         if self._people is None or self._people[0] != people:
             self._people = people, Base([MemorySource(people_facts(self._store, root.group))], _LIMITS)

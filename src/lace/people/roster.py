@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 
-from lace.datalog.engine import evaluate
 from lace.datalog.language.annotations import read_annotated
 from lace.datalog.language.syntax import Predicate
 from lace.datalog.language.validate import LOCAL_PROFILE, CheckedProgram, check_program
@@ -104,6 +103,8 @@ class PeopleStanding:
     def __init__(self, store: RecordStore, root: Root) -> None:
         self.root = root
         facts = list(people_facts(store, root.group))
+        from lace.datalog.engine import evaluate
+
         self._result = evaluate(checked_core_rules(root), [MemorySource(facts)])
         self.headers: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         for fact in facts:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
-from lace.datalog.engine import evaluate
 from lace.datalog.language.annotations import read_annotated
 from lace.datalog.language.syntax import Predicate
 from lace.datalog.language.validate import LOCAL_PROFILE, CheckedProgram, check_program
@@ -49,6 +48,8 @@ def people_facts(store: RecordStore, group: str, apps: Iterable[str] = PEOPLE_AP
 
 def derived(store: RecordStore, root: Root, predicate: Predicate) -> list[tuple[str, ...]]:
     """The facts of a predicate of the core rules, sorted."""
+    from lace.datalog.engine import evaluate  # loads numpy: a command that asks nobody does without
+
     source = MemorySource(people_facts(store, root.group))
     return evaluate(_core_program(root), [source]).rows(predicate)
 

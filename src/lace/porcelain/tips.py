@@ -30,7 +30,7 @@ class Tip:
     barred: tuple[
         Entry, ...
     ] = ()  # newer versions by somebody who may not write there, newest first; LOOKED_AT at most
-    retractions: tuple[Entry, ...] = ()  # newer versions that withdraw others, newest first; LOOKED_AT at most
+    retractions: tuple[Entry, ...] = ()  # what withdrew newer versions; LOOKED_AT at most
 
     def notices(self, told: Callable[[Entry], str] | None = None) -> Iterator[str]:
         """One sentence for each thing to know; none if there is one writer and nothing was passed over."""
@@ -84,15 +84,20 @@ def describe_tip(
     if tip is None:
         return None
     newer: dict[VersionState, list[Entry]] = {state: [] for state in VersionState}
+    retractions: dict[str, Entry] = {}
     if choice is None or choice.tai is None:
         for found in islice(judged(versions(None), policy), within):
             if found.version.hash == tip.hash:
                 break
-            if choice is None or _is_chosen(found.version, choice):
-                newer[found.state].append(found.version)
+            if choice is not None and not _is_chosen(found.version, choice):
+                continue
+            newer[found.state].append(found.version)
+            # An undone retraction was a version too, but nobody misses what it said.
+            if found.by is not None and not found.version.withdraws:
+                retractions.setdefault(found.by.hash, found.by)
     _, *concurrent = newest_by_writer(chain([tip], _readable(versions, policy, choice, within)))
-    others = (VersionState.AHEAD, VersionState.BARRED, VersionState.RETRACTS)
-    return Tip(tip, tuple(concurrent), *(tuple(newer[state]) for state in others))
+    ahead, barred = newer[VersionState.AHEAD], newer[VersionState.BARRED]
+    return Tip(tip, tuple(concurrent), tuple(ahead), tuple(barred), tuple(retractions.values()))
 
 
 def withdrawal(versions: Versions, policy: TipPolicy) -> Entry | None:

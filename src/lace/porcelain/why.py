@@ -33,6 +33,7 @@ from lace.facts.predicates import (
     TICK_TAI,
 )
 from lace.facts.predicates import TAI as TAI_FIELD
+from lace.limits import EngineLimits
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.tai import TAI
 from lace.policy.compile import ExchangePlan, agree
@@ -338,7 +339,11 @@ class _Asking:
 
     def __init__(self, lace: Lace | None, policy: LoweredPolicy, given: Iterable[Fact]) -> None:
         rules = [*policy.program.program.rules, *(_as_rule(fact) for fact in given)]
-        self._explainer = Explainer(lace if lace is not None else [], format_program(Program(tuple(rules))))
+        # As in lowering itself, the limit on rules is for each module, and not for what two of them and a view become.
+        limits = EngineLimits()
+        limits = replace(limits, max_rules=max(limits.max_rules, len(rules)))
+        text = format_program(Program(tuple(rules)))
+        self._explainer = Explainer(lace if lace is not None else [], text, limits=limits)
 
     def gate(
         self,

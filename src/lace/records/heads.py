@@ -39,9 +39,11 @@ def heads_of(versions: Iterable[F]) -> list[list[F]]:
     """
     looked_at: list[F] = []
     taken: set[str] = set()
+    newer: set[str] = set()
     for version in newest_first(versions):
         looked_at.append(version)
-        taken.update(version.bases or ())  # 082-BASE-03
+        newer.add(version.hash)
+        taken.update(set(version.bases or ()) - newer)  # 082-BASE-03, 082-BASE-04
         if version.bases is None:  # 082-BASE-02: all that are older
             break
     together: dict[object, list[F]] = {}
