@@ -172,3 +172,62 @@ def test_two_folders_follow_each_other_over_a_server(stage: Path) -> None:
         until(holds(stage / "one" / "new", "new"))
         (stage / "one" / "new").unlink()
         until(lambda: not (stage / "other" / "new").exists())
+
+
+PLACE = ("--group", "club", "--app", "files")
+
+
+@contextmanager
+def serving_ws(*words: str) -> Iterator[str]:
+    """A server over ws on a free port; its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lace.cli", "serve", words[0], "ws:127.0.0.1:0", *words[1:]],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if "listening on" in line)
+        yield line.rpartition(" ")[2].strip()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+
+
+def found_a_club() -> None:
+    assert lace("key", "new", "anna").exit_code == 0
+    assert lace("init", "club.lace").exit_code == 0
+    assert lace("policy", "set", "club.lace", "members", "--group", "club", "--app", "files").exit_code == 0
+
+
+@pytest.mark.long
+def test_a_folder_over_a_lace_with_a_policy_exchanges_by_it(
+    stage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run names the lace, the place and a remote; members' files come and go, and `--once` is enough."""
+    found_a_club()
+    anna, bob = tmp_path / "home", tmp_path / "home of bob"
+    with serving_ws("club.lace", "--key", "anna") as address:
+        line = json.loads(lace("invite", "club.lace", "bob", "--address", address, "--json").stdout)["line"]
+        monkeypatch.setenv("LACE_HOME", str(bob))
+        assert lace("join", line, "bob.lace").exit_code == 0
+        (stage / "one" / "a").write_text("of bob")
+        first = lace("sync", "one", "home", "--lace", "bob.lace", *AT, "--sign", "bob", "--once")
+        assert first.exit_code == 0, first.output
+        assert lace("get", "club.lace", "//club//files//a").stdout == "of bob"
+        monkeypatch.setenv("LACE_HOME", str(anna))
+        words = ["put", "club.lace", *PLACE, "--name", "b", "--sign", "anna", "-"]
+        assert CliRunner().invoke(app, words, input="of anna").exit_code == 0
+        monkeypatch.setenv("LACE_HOME", str(bob))
+        assert lace("sync", "one", "home", "--once").exit_code == 0
+        assert (stage / "one" / "b").read_text() == "of anna"
+
+
+@pytest.mark.long
+def test_two_laces_of_one_member_are_kept_the_same_through_a_folder(stage: Path) -> None:
+    found_a_club()
+    assert lace("backup", "club.lace", "stick.lace").exit_code == 0
+    (stage / "one" / "a").write_text("here")
+    done = lace("sync", "one", "stick.lace", "--lace", "club.lace", *AT, "--sign", "anna", "--once")
+    assert done.exit_code == 0, done.output
+    assert lace("get", "stick.lace", "//club//files//a").stdout == "here"

@@ -43,8 +43,8 @@ def add(
 ) -> None:
     """Add a device and print the line that `lace join` takes there.
 
-    The line holds the key of the device: whoever reads it is that device. Without --key it is made here, put into the
-    line and kept nowhere else.
+    The line holds the key of the device: anybody who reads it can act as that device. Without --key it
+    is made here, put into the line and kept nowhere else.
     """
     from lace.cli.options.inviting import place_of_line, print_line
     from lace.notation.identifiers import Verifier

@@ -95,7 +95,7 @@ def command(
         mine = find_person(lace, key.verifier)
         if not mine.called and (name_here := ring_names().get(key.verifier)):
             admit(lace, key.verifier, key, called=own_name or name_here)
-    who = visible_line(name or (f"{uses} people" if uses > 1 else "whoever gets it"))
+    who = visible_line(name or (f"{uses} people" if uses > 1 else "the person who gets it"))
     sentence = f"for {who}, until {_day(found.until)}; it lets in {count_of(uses, 'person', 'people')} as {role}:"
     print_line(
         found.line, sentence, qr=not no_qr, as_json=as_json, called=name, role=role, uses=uses, expires=found.until,

@@ -130,7 +130,7 @@ def leave(path: Path, who: str, since: str | None, sign: str | None, as_json: bo
     """End a membership: what somebody wrote so far stands, and nothing else of theirs comes in.
 
     The record names what stands, because a key that is out of the group may still write any date it likes. It is signed
-    by an admin, or by whoever leaves. Open links of who left end; what they have, they keep.
+    by an admin, or by the member who leaves. Their open links end; what they have, they keep.
     """
     from lace.notation.tai import TAI
     from lace.porcelain.membership import find_person, put_out, roster

@@ -55,7 +55,8 @@ def _admin_option(function: F) -> F:
     return click.option(
         "--admin",
         metavar="KEY",
-        help="Sign with this key of the ring; whoever sets the first policy founds the group. Default: the one key of "
+        help="Sign with this key of the ring; the first policy founds the group, and its signer is the founder. "
+        "Default: the one key of "
         "the ring that may.",
     )(function)
 

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,12 +38,22 @@ def _note_lace(ctx: click.Context, _: click.Parameter, directory: Path) -> Path:
     return directory
 
 
+def _note_named_lace(ctx: click.Context, _: click.Parameter, path: str | None) -> str | None:
+    """The same for a folder that follows no lace yet."""
+    if path is not None:
+        ctx.meta.setdefault(LACE_OF_FOLDER, Path(path))
+    return path
+
+
 @click.command("sync")
 @click.argument(
     "directory", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), callback=_note_lace, is_eager=True
 )
 @click.argument("address", metavar="[PEER]", required=False, type=PeerType())
-@click.option("--lace", "lace_path", metavar="PATH", help="The lace to follow (default: one in DIR/.lace).")
+@click.option(
+    "--lace", "lace_path", metavar="PATH", is_eager=True, callback=_note_named_lace,
+    help="The lace to follow (default: one in DIR/.lace).",
+)  # fmt: skip
 @click.option("--at", metavar="PLACE", help="Where in the lace: //group//app or //group//app//name.")
 @click.option("-s", "--sign", metavar="KEY", help="Sign versions with this key of the ring, by name or verifier.")
 @click.option("--once", is_flag=True, help="Bring both up to date and end; otherwise keep them so until stopped.")
@@ -66,7 +77,8 @@ def command(
 
     What you change in DIR is stored as versions, and what comes from others is written. The first time, --at says where
     the files are in the lace; DIR remembers that in DIR/.lace. PEER is an address, a remote, or another lace on this
-    machine. If two people change one file, both versions are kept: the older one appears beside it, under a name with
+    machine. If the lace has a policy, the policy says what is exchanged; else it is what is under that place. If two
+    people change one file, both versions are kept: the older one appears beside it, under a name with
     the word conflict; remove it to settle the conflict. Patterns in DIR/.laceignore say what to leave alone. Nothing is
     ever removed that the lace does not hold.
     """
@@ -82,14 +94,14 @@ def command(
         teller = Teller(quiet=quiet, as_json=as_json)
         exchange = _exchange(lace, settings, address, links)
         if once:
-            exchange()
+            ended = exchange()
             report = folder.rounds(go_on=yes)
             if report.stopped is None and any(report.done[do] for do in report.done if do in ("take", "retract")):
-                exchange()
+                ended = exchange()
                 report = _joined(report, folder.rounds(go_on=yes))
             teller.tell(report)
             teller.tell_sum(report)
-            return teller.exit_code(report)
+            return teller.exit_code(report) or ended
         return _follow(folder, lace, directory, settings, address, links, teller, go_on=yes)
 
 
@@ -176,42 +188,49 @@ class Teller:
         return ExitCode.BAD if report.stopped or report.troubles or report.contested else ExitCode.OK
 
 
-def _exchange(lace: Lace, settings: FolderSettings, peer: Any, links: dict[str, Any]) -> Callable[[], None]:
-    """One bounded exchange of what the folder's place holds; nothing without a peer."""
+def _exchange(lace: Lace, settings: FolderSettings, peer: Any, links: dict[str, Any]) -> Callable[[], ExitCode]:
+    """One bounded exchange by the rules of the folder, and how it ended; nothing without a peer."""
     if peer is None:
-        return lambda: None
+        return lambda: ExitCode.OK
     where = _where(peer)
-    selected = _selected(settings)
-    if isinstance(where, Path):
 
-        def locally() -> None:
-            from lace.porcelain.exchange import interlace
-            from lace.porcelain.lace import open_lace
+    def locally(other_path: Path) -> ExitCode:
+        from lace.cli.exchange.local import make_parties
+        from lace.cli.options.peerchoices import LocalChoices
+        from lace.cli.options.policies import RuleChoices
+        from lace.porcelain.lace import open_lace
+        from lace.runtime.local.local import exchange
 
-            with open_lace(where, keys=user_ring()) as other:
-                interlace(lace, other, select=selected, expose="selected")
+        with open_lace(other_path, keys=user_ring()) as other:
+            (ours, shown), (theirs, shown_to_us) = _rules(lace, settings), _rules(other, settings)
+            rules = RuleChoices.of((), (ours,) if ours else (), (), (shown,) if shown else ())
+            choices = LocalChoices(rules, theirs, (shown_to_us,) if shown_to_us else ())
+            results = exchange(*make_parties(lace, other, choices))
+        return ExitCode.OK if all(result.fixed_point for result in results) else ExitCode.BAD
 
-        return locally
-
-    def remotely() -> None:
+    def remotely() -> ExitCode:
         from lace.cli.exchange.remote import exchange_once
-        from lace.cli.options.links import make_terms
         from lace.cli.output.outcome import exit_code_of, print_outcome
-        from lace.porcelain.exchange import exposures, selector
+        from lace.porcelain.network import terms_of
 
-        module = selector(selected)
         choices = _choices(peer, links)
-        terms = choices.patient(make_terms(module, exposures("selected", module), is_open=False))
+        terms = choices.patient(terms_of(lace, *_rules(lace, settings), is_open=False))
         outcome, seconds, moved = exchange_once(lace.store, where, terms, choices)
-        if exit_code_of(outcome) not in (ExitCode.OK, ExitCode.NOTHING):
-            print_outcome(outcome, seconds, *moved, as_json=False)
+        code = exit_code_of(outcome)
+        if code in (ExitCode.OK, ExitCode.NOTHING):
+            return ExitCode.OK
+        print_outcome(outcome, seconds, *moved, as_json=False)
+        return code
 
-    return remotely
+    return partial(locally, where) if isinstance(where, Path) else remotely
 
 
-def _selected(settings: FolderSettings) -> str:
+def _rules(lace: Lace, settings: FolderSettings) -> tuple[str | None, str | None]:
+    """What to select and to show: what the policy of the lace says, else what is under the folder's place."""
+    if lace.policy() is not None:
+        return None, None
     place = settings.place
-    return f"//{place.group}//{place.app}//" + (f"{place.name}/" if place.name else "")
+    return f"//{place.group}//{place.app}//" + (f"{place.name}/" if place.name else ""), "selected"
 
 
 def _where(peer: Any) -> Any:
@@ -234,10 +253,10 @@ def _kept_open(lace: Lace, settings: FolderSettings, peer: Any, links: dict[str,
     choices = _choices(peer, links)
     key = user_ring().load(choices.key) if choices.key else None
     tls = ClientTls(pin=choices.pin, ca_file=choices.ca)
+    select, expose = _rules(lace, settings)
     with serve(
-        lace, follow=[str(_where(peer))], select=_selected(settings), expose="selected", key=key,
-        trusted=tuple(choices.trust), tls=tls,
-    ):  # fmt: skip
+        lace, follow=[str(_where(peer))], select=select, expose=expose, key=key, trusted=tuple(choices.trust), tls=tls
+    ):
         yield
 
 
@@ -250,7 +269,7 @@ def _follow(
 
     where = _where(peer)
     is_local = isinstance(where, Path)
-    exchange = _exchange(lace, settings, peer, links) if is_local else lambda: None
+    exchange = _exchange(lace, settings, peer, links) if is_local else lambda: ExitCode.OK
     kept = nullcontext() if peer is None or is_local else _kept_open(lace, settings, peer, links)
     with kept, watched(directory, lace) as news:
         for number in (signal.SIGTERM, signal.SIGINT):
