@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,14 @@ from lace.testing import MovableClock, assert_moved, assert_withheld
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_of_testing_is_a_test_that_passes_by_the_plugin_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [True, False], ids=["named", "as installed"])
+def test_the_page_of_testing_is_a_test_that_passes_by_the_plugin_alone(tmp_path: Path, named: bool) -> None:
+    if not (named or entry_points(group="pytest11", name="lace.testing.plugin")):
+        pytest.skip("this environment installed an older lace")
     page = (ROOT / "docs" / "howto" / "testing.md").read_text("utf-8")
     (tmp_path / "test_page.py").write_text(page.split("```python\n")[1].split("```")[0])
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "lace.testing.plugin", "-p", "no:cacheprovider", "."]
+    plugin = ["-p", "lace.testing.plugin"] if named else []
+    command = [sys.executable, "-m", "pytest", "-q", *plugin, "-p", "no:cacheprovider", "."]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False, env=environment
