@@ -5,6 +5,7 @@ Rule: it binds only loopback; `lace.inspector.guard` decides which requests to a
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import threading
@@ -54,12 +55,16 @@ class Inspector:
 
     def run(self, ready: Callable[[], None] | None = None) -> None:
         """Serve until interrupted."""
-        if ready is not None:
-            ready()
         try:
-            self._server.run(sockets=[self._socket])
+            asyncio.run(self._serve(ready))
         finally:
             self._socket.close()
+
+    async def _serve(self, ready: Callable[[], None] | None) -> None:
+        """`ready` is called on the running loop: who stops us as soon as the address is shown finds a loop to end."""
+        if ready is not None:
+            ready()
+        await self._server.serve(sockets=[self._socket])
 
     def stop(self) -> None:
         """Ask a running server to end."""

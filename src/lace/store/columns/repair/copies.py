@@ -161,7 +161,10 @@ class Compaction:
                 self._deadline = time.monotonic() + PATIENCE * file.limits.busy_timeout_ms / 1000
                 self._fresh.file.connection.backup(target, pages=SWAPPED_PAGES, progress=self._step)
                 # The log has the new pages until it is copied, and the file the old ones.
-                (is_busy, *_) = target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                while True:
+                    (is_busy, *_) = target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                    if not is_busy or time.monotonic() > self._deadline:
+                        break
             finally:
                 target.close()
         if is_busy:
