@@ -27,6 +27,7 @@ PAGES_PER_STEP = 1024
 SWAPPED_PAGES = 8  # in the first step: fewer than the emptiest store has, so that there is a second one
 CATCH_UPS = 8  # rounds beside the writers; what is missing then comes while they wait
 PATIENCE = 6  # times the busy timeout, until the writers let us in
+_CHECKPOINT_PAUSE_S = 0.01
 Progress = Callable[[int, int], None]  # pages done, of so many
 COPIED = ("settings", "openers")  # what is taken over as it stands
 
@@ -165,6 +166,7 @@ class Compaction:
                     (is_busy, *_) = target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                     if not is_busy or time.monotonic() > self._deadline:
                         break
+                    time.sleep(_CHECKPOINT_PAUSE_S)  # another one's checkpoint is told at once, without the busy time
             finally:
                 target.close()
         if is_busy:
