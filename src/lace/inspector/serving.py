@@ -61,7 +61,7 @@ class Inspector:
             self._socket.close()
 
     async def _serve(self, ready: Callable[[], None] | None) -> None:
-        """Call `ready` on the running loop, so that an interrupt right after the address is shown finds a loop to end."""
+        """Call `ready` on the running loop: an interrupt right after the address is shown finds a loop to end."""
         if ready is not None:
             ready()
         await self._server.serve(sockets=[self._socket])
