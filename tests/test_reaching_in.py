@@ -17,14 +17,6 @@ import pytest
 TESTS = Path(__file__).parent
 # Named tuples, and what PySpark hides of Java: neither is ours.
 OF_OTHERS = {"_make", "_fields", "_replace", "_jvm", "_jdf", "_jsc", "_gateway"}
-    "_make",
-    "_fields",
-    "_replace",
-    "_jvm",
-    "_jdf",
-    "_jsc",
-    "_gateway",
-}  # named tuples; what PySpark hides of Java
 PRIVATE = re.compile(r"_[A-Za-z]\w*(?<!_)")  # a name that ends in _ too, as _repr_html_, is part of a public protocol
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]+")
 MOST_PRIVATE_NAMES = 173  # the aim is fewer than 60
