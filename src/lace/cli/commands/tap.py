@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import human_size, json_option, print_json, say, short_hash
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.words import human_size, short_hash
 
 if TYPE_CHECKING:
     from lace.runtime.trace.trace import Told, TraceReader, Way

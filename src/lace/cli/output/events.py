@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from lace.cli.output.outcome import reasons_text
-from lace.cli.output.output import count_of
+from lace.cli.output.words import count_of
 from lace.interlace import events as ev
 
 
