@@ -94,9 +94,9 @@ def _told_if_empty(rows: Iterator[Row], lace: Lace, path: Path, prefix: str) -> 
     if next(lace.list(prefix, columns=(), withdrawn=True), None) is not None:
         say(f"everything under {prefix} is withdrawn, or is not the tip; `lace ls --all` lists it", err=True)
         return iter(())
-    from lace.porcelain.listing import nearest_prefixes
+    from lace.porcelain.nearness import nearest_places
 
-    near = nearest_prefixes(path, prefix)
+    near = nearest_places(path, prefix)
     say(f"no records under {prefix}" + (f"; did you mean {' or '.join(near)}?" if near else ""), err=True)
     return iter(())
 
