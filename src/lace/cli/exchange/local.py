@@ -22,8 +22,9 @@ from lace.cli.options.remotes import keep_outcome
 from lace.cli.options.side import ENDED_WELL, MOST_POLICIES, Side
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
-from lace.cli.output.output import print_json, say
+from lace.cli.output.output import print_json, say, say_labelled
 from lace.cli.output.progress import metered
+from lace.cli.output.words import clock
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
@@ -205,5 +206,5 @@ async def _tell(events: Any, names: tuple[Path, Path], *, as_json: bool, ticks: 
         if as_json:
             print_json({"event": "exchange", "lace": str(names[side]), **event_fields(event)})
         else:
-            say(f"{names[side]}: {event_text(event)}")
+            say_labelled(f"{clock()}  {names[side]}", event_text(event))
         sys.stdout.flush()

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import click
 
-from lace.cli.output.text import NARROWEST, Shown, for_people, hanging, shown, styled, terminal_width, visible, wrapped
+from lace.cli.output.text import Shown, for_people, hanging, shown, styled, terminal_width, visible, wrapped
 from lace.cli.output.words import coloured, note_full, shortened
 from lace.notation.visible import spell_out
 
@@ -172,8 +172,14 @@ def say_labelled(label: str, text: str, *, err: bool = False) -> None:
             say(f"{beside if number else label + '  '}{line}", err=err)
         return
     plain = text if isinstance(text, Shown) else visible(shortened(text))
-    room = max(NARROWEST, terminal_width() - len(beside))
-    pieces = [piece for line in plain.split("\n") for piece in wrapped(line, room)]
+    columns = terminal_width()
+    if len(beside) > columns // 2:  # too little room beside the label: the text goes on below it
+        first, *others = wrapped(f"{visible(label)}  {plain}", columns)
+        say(shown(styled(first[: len(label)], dim=True), coloured(first[len(label) :])), err=err)
+        for piece in others:
+            say(coloured(piece), err=err)
+        return
+    pieces = [piece for line in plain.split("\n") for piece in wrapped(line, columns - len(beside))]
     for number, piece in enumerate(pieces):
         before = beside if number else shown(styled(label, dim=True), "  ")
         say(shown(before, coloured(piece)), err=err)
