@@ -186,7 +186,7 @@ SCENES: dict[str, list[Scene]] = {
         scene("interlace empty.lace notes.lace --dry-run --expose all"),
         scene("interlace other.lace unix:/nowhere/s.sock", exits=(6,)),
     ],
-    "follow": [scene("follow other.lace unix:{socket}", until="fixed point", wraps=True)],
+    "follow": [scene("follow other.lace unix:{socket}", until="point after", wraps=True)],
     "serve": [
         scene("serve notes.lace unix:{folder}/scene.sock --expose all", until="listening", wraps=True),
         scene("serve notes.lace unix:{folder}/scene.sock --expose all --check", wraps=True),

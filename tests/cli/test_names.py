@@ -50,8 +50,10 @@ def test_a_name_is_taken_wherever_a_verifier_is() -> None:
     assert "did you mean robert?" in " ".join(lace("key", "know", "a.lace", "robret").output.split())
 
 
-def test_whole_verifiers_are_shown_only_with_full_and_to_programs() -> None:
+def test_whole_verifiers_are_shown_with_full_and_to_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     lace("name", "add", "a.lace", "robert", BOB)
+    assert BOB in lace("name", "list", "a.lace").stdout  # a pipe
+    monkeypatch.setattr("lace.cli.output.words.for_people", lambda **_: True)
     assert BOB not in lace("name", "list", "a.lace").stdout
     assert BOB in lace("name", "list", "a.lace", "--full").stdout
     assert BOB in [one["verifier"] for one in shown("name", "list", "a.lace")]

@@ -256,7 +256,7 @@ def test_stat_and_verify_tell_what_there_is() -> None:
     put("hello")
     assert "records      1\n" in lace("stat", "a.lace").stdout
     result = lace("verify", "a.lace")
-    assert (result.exit_code, result.stdout) == (0, "verified 1 record: everything holds\n")
+    assert (result.exit_code, result.stdout) == (0, "✓ verified 1 record: everything holds\n")
 
 
 def test_verify_names_what_is_damaged_and_exits_1(stage: Path) -> None:
@@ -269,8 +269,8 @@ def test_verify_names_what_is_damaged_and_exits_1(stage: Path) -> None:
     connection.close()
     result = lace("verify", "a.lace")
     assert result.exit_code == ExitCode.BAD
+    assert result.stdout.splitlines()[0] == "✗ verified 1 record: 1 finding"
     assert found in result.stdout
-    assert "1 finding" in result.stderr
     assert json.loads(lace("verify", "a.lace", "--json").stdout.splitlines()[0])["hash"] == found
 
 

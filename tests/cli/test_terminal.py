@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lace.cli.catalogue import CATALOGUE
-from lace.cli.output.output import hanging
+from lace.cli.output.text import hanging
 
 if sys.platform == "win32":
     pytest.skip("no terminals of this kind", allow_module_level=True)

@@ -23,7 +23,8 @@ from lace.cli.app import app
 from lace.cli.output import output
 from lace.cli.output.files import TerminalWriter
 from lace.cli.output.logbook import Logbook
-from lace.cli.output.output import Shown, json_line, say, shown, styled, visible, visible_line
+from lace.cli.output.output import json_line, say
+from lace.cli.output.text import Shown, shown, styled, visible, visible_line
 from lace.inspector.html import visible as on_a_page
 from lace.notation.visible import escaped
 from lace.porcelain.search import index

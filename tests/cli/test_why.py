@@ -192,9 +192,9 @@ def test_every_shut_gate_says_no_in_a_sentence(world: Path) -> None:
     for arguments, sentence in walks:
         done = run(*arguments)
         assert done.exit_code == 1, done.output
-        *_, last = done.stdout.splitlines()
-        assert last == f"it stops {sentence}"
-        assert f"  ✗ {sentence}" in done.stdout
+        first, *_ = done.stdout.splitlines()
+        assert first == f"✗ {arguments[1]} stops {sentence}"
+        assert f"└─ ✗ {sentence}" in done.stdout
         side, _, said = sentence.partition(": ")
         told = json.loads(run(*arguments, "--json").stdout)
         assert (told["stops"]["side"], told["stops"]["said"]) == (side, said)
@@ -210,11 +210,11 @@ def test_rules_that_are_not_shown_what_they_need_are_told_apart_from_rules_that_
     by_members = "SelectHave(P) :- Field(P,'Signed-By',_,V), Member(V)."
     rules.write_text(WANTS_MEMBERS.replace("SelectHave(P) :- Have(P).", by_members))
     asked = (a, note, "--select", world / "ours.lace", "--expose", "selected", "--peer", rules, "--with", b)
-    refused = "it stops here: the other side's rules do not select it, over what they may see"
-    assert run(*asked).stdout.splitlines()[-1] == refused
+    refused = f"✗ {note} stops here: the other side's rules do not select it, over what they may see"
+    assert run(*asked).stdout.splitlines()[0] == refused
     put(a, "member", str(key.verifier))
     done = run(*asked)
-    assert "shown every record here, they would select it" in done.stdout.splitlines()[-1]
+    assert "shown every record here, they would select it" in done.stdout.splitlines()[0]
     assert "--expose all" in done.stdout
 
 
@@ -256,3 +256,16 @@ def test_a_verifier_can_be_a_name_of_the_ring_and_nothing_else(
         assert opened.known_keys() == [verifier]
         with pytest.raises(lace.LaceError, match="nor the name of a key"):
             opened.know_key(word)
+
+
+def test_the_proof_is_shown_only_if_it_is_asked_for(world: Path) -> None:
+    note = put(world / "a.lace", "notes", "1")
+    asked = (world / "a.lace", "//u//notes//1", "--select", world / "ours.lace", "--expose", "all")
+    short = run(*asked)
+    assert short.stdout.startswith("? nothing here stops //u//notes//1; ")
+    assert "by SelectHave(P)" not in short.stdout
+    assert "--proof" in short.stderr
+    whole = run(*asked, "--proof")
+    assert f"│    └─ Field('{note}','App','0','notes')" in whole.stdout
+    assert "--proof" not in whole.stderr
+    assert run(world / "a.lace", "//u//notes//1", "--peer", "//v", "--proof").stdout.count("└─ ✗") == 1

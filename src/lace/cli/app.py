@@ -15,7 +15,9 @@ from click.shell_completion import CompletionItem
 
 from lace.cli.catalogue import BY_NAME, CATALOGUE, SECTIONS
 from lace.cli.output.failure import ExitCode, explain_failure, leave_quietly, print_json_failure
-from lace.cli.output.output import note_json, say, styled, visible, wants_json
+from lace.cli.output.output import note_json, say, wants_json
+from lace.cli.output.text import styled, visible
+from lace.cli.output.words import note_names
 from lace.cli.platforms import refusal
 
 INTRODUCTION = """Keep signed records in a file, and sync them between machines by rules.
@@ -105,6 +107,7 @@ class LaceGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a failure becomes one block on stderr and a documented exit code."""
         debug = bool(ctx.params.get("debug"))
+        note_names(ctx, _name_of)
         try:
             outcome = super().invoke(ctx)
             sys.stdout.flush()
@@ -127,6 +130,13 @@ class LaceGroup(click.Group):
         if isinstance(outcome, ExitCode):
             ctx.exit(outcome)
         return outcome
+
+
+def _name_of(verifier: str) -> str | None:
+    """How a key is called in the lace of the command that runs."""
+    from lace.cli.options.names import name_of
+
+    return name_of(verifier)
 
 
 def _write_heading(formatter: click.HelpFormatter, text: str) -> None:

@@ -455,14 +455,14 @@ class Lace(PutVerbs, Closing):
             return self._resolve_beginning(beginning)
         record_hash = RecordHash.parse(text)
         if not self.store.have(record_hash):
-            raise NotFound(f"{record_hash} is not stored here")
+            raise NotFound(f"{record_hash} is not stored here", place=record_hash)
         return record_hash
 
     def _resolve_beginning(self, beginning: str) -> RecordHash:
         """The one stored hash with this beginning, so that what a terminal shows can be typed back."""
         found = self.store.beginning_with(beginning)
         if not found:
-            raise NotFound(f"no record's hash begins with {beginning}")
+            raise NotFound(f"no record's hash begins with {beginning}", place=beginning)
         if len(found) > 1:
             raise InvalidText(f"{len(found)} hashes begin with {beginning}: give more of it", rule="hash-beginning")
         return found[0]
@@ -480,7 +480,7 @@ class Lace(PutVerbs, Closing):
     def _stored(self, record_hash: RecordHash) -> bytes:
         stored = self.store.get(record_hash)
         if stored is None:
-            raise NotFound(f"{record_hash} is not stored here")
+            raise NotFound(f"{record_hash} is not stored here", place=record_hash)
         return stored
 
     def close(self) -> None:

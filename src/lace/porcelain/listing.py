@@ -7,18 +7,16 @@ prefixes by looking at groups and apps only, so it costs no more than a full one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import field
 from functools import partial
 from itertools import chain, groupby, islice
-from pathlib import Path
 from typing import TypeVar, overload
 
 from lace.facts import predicates as names
 from lace.facts.derive import field_occurrences
 from lace.notation.identifiers import RecordHash
 from lace.porcelain.tips import Tip, Versions, describe_tip
-from lace.records.coordinate import Prefix, parse_prefix
+from lace.records.coordinate import Prefix
 from lace.records.model import ValidRecord
 from lace.records.tip import LOOKED_AT, JudgedVersion, TipPolicy, VersionState, Withdrawals, newest_first
 from lace.store.base import Entry, RecordStore
@@ -176,33 +174,3 @@ def blob_rows(store: RecordStore, load: Callable[[RecordHash], ValidRecord]) -> 
     for _, record_hash in store.records_since():
         if record_hash.type == "B":
             yield Row(record_hash, record_fields(load(record_hash), (names.TYPE, names.DATA_LENGTH)))
-
-
-MAX_SPACES = 10_000  # groups and apps to look at
-_CLOSE = 0.75
-_MOST = 3
-
-
-def nearest_prefixes(path: Path, prefix: str) -> list[str]:
-    """The prefixes with records that are spelled most like an empty one; those below it come first."""
-    from difflib import get_close_matches
-
-    asked = parse_prefix(prefix)
-    if asked.group is None:
-        return []
-    spaces = _spaces(path)
-    if asked.app is None:
-        wanted, known = f"//{asked.group}", {f"//{group}//" for group, _ in spaces}
-        below = any(group.startswith(f"{asked.group}/") for group, _ in spaces)
-    else:
-        wanted, known = f"//{asked.group}//{asked.app}", {f"//{group}//{app}//" for group, app in spaces}
-        below = any(group == asked.group and app.startswith(f"{asked.app}/") for group, app in spaces)
-    close = get_close_matches(f"{wanted}//", sorted(known), n=_MOST, cutoff=_CLOSE)
-    return [one for one in (*([f"{wanted}/"] if below else []), *close) if one != prefix][:_MOST]
-
-
-def _spaces(path: Path) -> list[tuple[str, str]]:
-    from lace.store.browsing import Browser
-
-    with closing(Browser(path)) as browser:
-        return [(space.group, space.app) for space in browser.spaces(limit=MAX_SPACES)]

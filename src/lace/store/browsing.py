@@ -138,6 +138,12 @@ class Browser(Closing):
                     bound = f"{name}\0"
         return Children(tuple(rows), None)
 
+    def names(self, space: Space, *, limit: int) -> list[str]:
+        """The first names of a space, in order."""
+        with self._reading():
+            query = "SELECT DISTINCT name FROM coordinates WHERE space = ? ORDER BY name LIMIT ?"
+            return [str(name) for (name,) in self._connection.execute(query, (space.id, limit))]
+
     def _first_name(self, space: Space, bound: str) -> str | None:
         query = "SELECT name FROM coordinates WHERE space = ? AND name >= ? ORDER BY name LIMIT 1"
         row = self._connection.execute(query, (space.id, bound)).fetchone()

@@ -9,7 +9,8 @@ import click
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.people import admin_key, own_key, print_written, signer_option, verifier_of
-from lace.cli.output.output import count_of, json_option, short_hash
+from lace.cli.output.output import json_option
+from lace.cli.output.words import count_of, short_hash
 
 
 @click.group("admin", cls=SummaryGroup)

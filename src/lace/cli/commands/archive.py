@@ -13,7 +13,9 @@ from lace.cli.commands.pipeline import NamedPath, policies, policy_options, way_
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.spark import InputPlace, spark_options, spark_settings
 from lace.cli.output.interrupts import leave_when_interrupted
-from lace.cli.output.output import count_of, human_size, json_option, print_fields, print_json, print_table, say
+from lace.cli.output.output import json_option, print_fields, print_json, say
+from lace.cli.output.tables import print_table
+from lace.cli.output.words import count_of, human_size
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive

@@ -8,7 +8,9 @@ import click
 
 from lace.cli.commands.key import ring_names, user_ring
 from lace.cli.options.arguments import LacePath, lace_argument
-from lace.cli.output.output import count_of, json_option, metered, print_json, say
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.progress import metered
+from lace.cli.output.words import count_of
 
 _MOST_NAMED = 5  # keys
 

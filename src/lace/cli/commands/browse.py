@@ -7,22 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.commands.ls import shown_time
 from lace.cli.exchange.preview import ask
 from lace.cli.exchange.remote import selector_of
 from lace.cli.options.arguments import LacePath, PrefixType, opened
 from lace.cli.options.links import link_options, make_terms
 from lace.cli.options.remotes import RemoteType, dialled
-from lace.cli.output.output import (
-    count_of,
-    human_size,
-    json_option,
-    print_json,
-    print_table,
-    say,
-    short_hash,
-    shown_hash,
-)
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.tables import print_table
+from lace.cli.output.words import count_of, human_size, shown_time
 
 if TYPE_CHECKING:
     from lace.policy.operand import Module
@@ -71,7 +63,8 @@ def command(address: Any, prefix: str, path: Path | None, most: int, as_json: bo
             print_json({"hash": row.hash, **fields, **({} if here is None else {"here": row.hash in here})})
     else:
         columns = COLUMNS if here is None else (*COLUMNS, "here")
-        print_table(columns, (_cells(row, here) for row in offered), right=frozenset({"size"}))
+        table = (_cells(row, here) for row in offered)
+        print_table(columns, table, right=frozenset({"size"}), drop=("signed by", "record", "size", "time (UTC)"))
     if len(preview.offered) > most:
         say(f"only the first {count_of(most, 'record')} are shown; --limit shows more", err=True)
     if not offered:
@@ -100,5 +93,5 @@ def _cells(row: Row, here: set[str] | None) -> list[str]:
     from lace.porcelain.preview import content_bytes
 
     known = [shown_time(row["TAI"]) if row["TAI"] else "-", human_size(content_bytes(row))]
-    cells = [shown_hash(row.hash), row.coordinate or "-", *known, short_hash(row["Signed-By"]) or "-"]
+    cells = [row.hash, row.coordinate or "-", *known, row["Signed-By"] or "-"]
     return cells if here is None else [*cells, "yes" if row.hash in here else "no"]

@@ -9,7 +9,8 @@ import click
 
 from lace.cli.options.rules import PROFILES, chosen_limits, limit_option, profile_named, read_rules
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import count_of, json_option, print_json, say
+from lace.cli.output.output import BAD, GOOD, NOTE, json_option, print_json, say, say_verdict
+from lace.cli.output.words import count_of
 from lace.errors import InvalidLacegram
 
 if TYPE_CHECKING:
@@ -39,20 +40,22 @@ def command(
 ) -> ExitCode:
     """Check rule files and show every error.
 
-    Reports errors of syntax, safety, reserved names, strata and limits; then likely mistakes, which are allowed but can
-    never match: predicates, fields and values that no record has, a selector without an export, helpers that nothing
-    uses. Each finding has its place and says what to do. The exit code is 1 if there is any.
+    The first line for each file is the verdict. Below it are errors of syntax, safety, reserved names, strata and
+    limits; then likely mistakes, which are allowed but can never match: predicates, fields and values that no record
+    has, a selector without an export, helpers that nothing uses. Each finding has its place and says what to do. The
+    exit code is 1 if there is any.
     """
     supplied = [_predicate(text) for text in given]
     worst = ExitCode.OK
     for file in files:
         errors, found, rules = _check(file, profile, supplied, limit_words)
-        for kind, finding in [*(("error", one) for one in errors), *(("doubt", one) for one in found)]:
-            _print(kind, finding, as_json)
         if errors or found:
             worst = ExitCode.BAD
         if not as_json:
-            say(_verdict(file, len(errors), len(found), rules))
+            mark = BAD if errors else NOTE if found else GOOD
+            say_verdict(mark, _verdict(file, len(errors), len(found), rules))
+        for kind, finding in [*(("error", one) for one in errors), *(("doubt", one) for one in found)]:
+            _print(kind, finding, as_json)
     return worst
 
 
@@ -90,7 +93,7 @@ def _check(
 
 def _print(kind: str, error: InvalidLacegram, as_json: bool) -> None:
     if not as_json:
-        say(f"{error}\n")
+        say(f"\n{error}")
         return
     print_json(
         {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from lace.cli.output.output import say
+from lace.cli.output.output import say_data
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -24,4 +24,4 @@ def command(ctx: click.Context, shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}", ctx)
-    say(kind(ctx.find_root().command, {}, "lace", "_LACE_COMPLETE").source())
+    say_data(kind(ctx.find_root().command, {}, "lace", "_LACE_COMPLETE").source())

@@ -9,7 +9,10 @@ import click
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.people import called, own_key, print_written, signer_option
-from lace.cli.output.output import count_of, json_option, print_json_lines, print_table, short_hash, visible_line
+from lace.cli.output.output import json_option, print_json_lines
+from lace.cli.output.tables import print_table
+from lace.cli.output.text import visible_line
+from lace.cli.output.words import count_of, short_hash, shown_hash
 
 
 @click.group("device", cls=SummaryGroup)
@@ -104,12 +107,13 @@ def list_(path: Path, who: str | None, as_json: bool) -> None:
             (
                 visible_line(called(person)),
                 visible_line(key.called),
-                short_hash(key.verifier),
+                shown_hash(key.verifier),
                 key.kind,
                 "acts" if key.acts else "ended",
             )
             for person, key in rows
         ],
+        drop=("kind", "key"),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lace.cli.options.arguments import Target, as_of_option, lace_argument, opened
-from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.output import json_option, print_json, say_data
 from lace.errors import NotFound
 
 
@@ -46,4 +46,4 @@ def command(path: Path, target: str, other: str | None, as_of: str | None, as_js
         print_json({"older": older.hash, "newer": newer.hash, "difference": lines})
         return
     for line in (f"--- {older.hash}", f"+++ {newer.hash}", *lines) if lines else ():
-        say(line)
+        say_data(line)

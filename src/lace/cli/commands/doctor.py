@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,13 @@ import click
 from lace.cli.commands.key import ring_names, user_ring
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import json_option, print_json, say_hanging
+from lace.cli.output.output import BAD, GOOD, NOTE, json_option, print_json, say_tree, say_verdict
+from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
     from lace.porcelain.doctor import CheckUp
 
-MARKS = {"ok": ("✓", "green"), "note": ("·", "yellow"), "mend": ("✗", "red")}
+MARKS = {"note": NOTE, "mend": BAD}
 
 
 @click.command("doctor")
@@ -37,11 +38,11 @@ def command(path: Path, certificates: tuple[Path, ...], as_json: bool) -> ExitCo
     `lace verify` reads every record. The exit code is 1 if something has to be mended.
     """
     found = list(_findings(path, certificates))
-    for one in found:
-        if as_json:
+    if as_json:
+        for one in found:
             print_json(one.to_json())
-        else:
-            _print(one)
+    else:
+        _print(found)
     return ExitCode.BAD if any(one.level == "mend" for one in found) else ExitCode.OK
 
 
@@ -59,8 +60,19 @@ def _findings(path: Path, certificates: Iterable[Path]) -> Iterator[CheckUp]:
     yield from examine_machine()
 
 
-def _print(one: CheckUp) -> None:
-    mark, colour = MARKS[one.level]
-    say_hanging(f"{mark} {one.check}: {one.said}", mark, fg=colour)
-    if one.advice:
-        say_hanging(f"    → {one.advice}")
+def _print(found: Sequence[CheckUp]) -> None:
+    """The verdict, what is worth reading, and the names of all that is well in one line."""
+    mend = [one for one in found if one.level == "mend"]
+    notes = [one for one in found if one.level == "note"]
+    said = f"{count_of(len(mend), 'thing')} to mend" if mend else "nothing to mend"
+    if notes:
+        said += f", {count_of(len(notes), 'note')}"
+    say_verdict(BAD if mend else GOOD, said)
+    for one in (*mend, *notes):
+        mark = MARKS[one.level]
+        say_tree(f"{mark} {one.check}: {one.said}", mark)
+        if one.advice:
+            say_tree(f"    → {one.advice}")
+    well = [one.check for one in found if one.level == "ok"]
+    if well:
+        say_tree(f"{GOOD} well: {', '.join(dict.fromkeys(well))}", GOOD)

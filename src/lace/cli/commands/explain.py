@@ -13,7 +13,8 @@ import click
 from lace.cli.cores import read_ahead, use_two_cores
 from lace.cli.options.arguments import StoreOnly, lace_path, opened, opened_for_rules
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
-from lace.cli.output.output import human_size, json_option, print_json, say, say_hanging
+from lace.cli.output.output import json_option, print_json, say, say_tree
+from lace.cli.output.words import human_size
 from lace.errors import NotFound
 from lace.notation.identifiers import RecordHash
 
@@ -111,7 +112,7 @@ def _print(
     elif dot:
         say(explanation.to_dot(), nl=False)
     else:
-        say_hanging((str(explanation) if named is None else named.beside(str(explanation))).rstrip("\n"))
+        say_tree((str(explanation) if named is None else named.beside(str(explanation))).rstrip("\n"))
 
 
 def _print_plan(result: Result) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from lace.cli.options.arguments import Target, lace_argument, opened
-from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.output import json_option, print_json, say_data
 
 
 @click.command("facts")
@@ -26,4 +26,4 @@ def command(path: Path, target: str | None, as_json: bool) -> None:
             if as_json:
                 print_json({"predicate": fact.predicate.name, "values": list(fact.values)})
             else:
-                say(format_fact(fact))
+                say_data(format_fact(fact))

@@ -12,6 +12,8 @@ from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import json_option, say
 
+_MOST_NEAR = 3
+
 
 @click.command("find")
 @lace_argument
@@ -37,5 +39,14 @@ def command(path: Path, words: Sequence[str], limit: int, as_json: bool) -> Exit
         elif rows:
             print_overview(lace, rows)
     if not rows:
-        say("no record contains all of these words", err=True)
+        near = "" if as_json else " or ".join(_near(path, words))
+        say("no record contains all of these words" + (f"; did you mean {near}?" if near else ""), err=True)
     return ExitCode.OK if rows else ExitCode.BAD
+
+
+def _near(path: Path, words: Sequence[str]) -> list[str]:
+    """Coordinates that are named nearly like one of the words."""
+    from lace.porcelain.nearness import nearest_names
+
+    found = (near for word in words for near in nearest_names(path, word.rpartition(":")[2].rstrip("*")))
+    return list(dict.fromkeys(found))[:_MOST_NEAR]

@@ -10,7 +10,7 @@ import click
 from lace.cli.options.rules import chosen_limits, limit_option, read_text
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.files import output_to
-from lace.cli.output.output import say
+from lace.cli.output.output import say_data
 
 
 @click.command("fmt")
@@ -29,7 +29,7 @@ def command(files: tuple[str, ...], check: bool, canonical: bool, limit_words: S
     changed = [file for file in files if _formatted(file, limit_words, write=not check, canonical=canonical)]
     if check:
         for file in changed:
-            say(file)
+            say_data(file)
     return ExitCode.BAD if check and changed else ExitCode.OK
 
 
@@ -41,7 +41,7 @@ def _formatted(file: str, limit_words: Sequence[str], *, write: bool, canonical:
     before = read_text(file)
     source = read_annotated(before, name=file, limits=chosen_limits(before, limit_words, file))
     if canonical:
-        say(canonical_text(source.program), nl=False)
+        say_data(canonical_text(source.program), nl=False)
         return False
     after = format_annotated(source)
     if write and (file == "-" or after != before):

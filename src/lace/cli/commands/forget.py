@@ -10,7 +10,8 @@ import click
 
 from lace.cli.commands.compact import compacted
 from lace.cli.options.arguments import Target, lace_argument, opened
-from lace.cli.output.output import count_of, json_option, print_json, say
+from lace.cli.output.output import json_option, print_json, say, say_data
+from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
     from lace.porcelain.forgetting import ForgottenJournal
@@ -80,4 +81,4 @@ def _print_list(path: Path, as_json: bool) -> None:
             if as_json:
                 print_json({"hash": record})
             else:
-                say(record)
+                say_data(record)

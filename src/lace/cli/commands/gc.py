@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.options.arguments import Target, lace_argument, opened
-from lace.cli.output.output import count_of, json_option, print_fields, print_json, print_table, say
+from lace.cli.output.output import json_option, print_fields, print_json, say
+from lace.cli.output.tables import print_table
+from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
     from lace.porcelain.keeping import LaceDecision

@@ -12,7 +12,8 @@ from lace.cli.exchange.remote import fetch, from_options
 from lace.cli.options.arguments import Target, as_of_option, lace_argument, opened
 from lace.cli.options.remotes import dialled
 from lace.cli.output.files import output_to
-from lace.cli.output.output import metered, say
+from lace.cli.output.output import say
+from lace.cli.output.progress import metered
 from lace.errors import NotFound
 
 if TYPE_CHECKING:

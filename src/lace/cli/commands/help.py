@@ -7,7 +7,8 @@ from collections.abc import Callable
 import click
 
 from lace.cli.output.failure import MEANING
-from lace.cli.output.output import Shown, say
+from lace.cli.output.output import say, say_data
+from lace.cli.output.text import Shown
 
 COORDINATES = """There are three ways to name a record.
 
@@ -118,7 +119,7 @@ def command(ctx: click.Context, topic: str | None) -> None:
         return
     if topic in TOPICS:
         summary, text = TOPICS[topic]
-        say(f"{summary}\n\n{text()}")
+        say_data(f"{summary}\n\n{text()}")
         return
     group = parent.command
     found = group.get_command(parent, topic) if isinstance(group, click.Group) else None

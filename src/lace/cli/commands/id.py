@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from lace.cli.options.rules import chosen_limits, limit_option, profile_named, profile_option, read_rules
-from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.output import json_option, print_json, say_data
 
 
 @click.command("id")
@@ -33,10 +33,10 @@ def command(file: str, show_rules: bool, profile: str, limit_words: Sequence[str
         rules = [{"id": rule_id(line), "rule": line, **_note(result.sidecar.get(rule_id(line)))} for line in lines]
         print_json({"file": name, "id": result.lacegram.id, "rules": rules})
         return
-    say(result.lacegram.id)
+    say_data(result.lacegram.id)
     if show_rules:
         for line in lines:
-            say(f"{rule_id(line)}  {line}")
+            say_data(f"{rule_id(line)}  {line}")
 
 
 def _note(annotation: object) -> dict[str, object]:

@@ -14,7 +14,9 @@ import click
 
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import count_of, json_option, metered, print_json, say
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.progress import metered
+from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
     from lace.intake.bundles import ImportReport, RejectedSink

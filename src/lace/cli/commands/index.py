@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 
 from lace.cli.options.arguments import lace_argument, opened
-from lace.cli.output.output import count_of, json_option, metered, print_json, say
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.progress import metered
+from lace.cli.output.words import count_of
 
 
 @click.command("index")

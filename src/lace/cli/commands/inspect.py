@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.options.arguments import LacePath
-from lace.cli.output.output import human_size, say
+from lace.cli.output.output import say
+from lace.cli.output.words import human_size
 
 if TYPE_CHECKING:
     from lace.inspector.inspected import Inspected

@@ -12,7 +12,10 @@ from lace.cli.commands.key import ring_names
 from lace.cli.commands.member import ROLES
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.people import admin_key, print_written, signer_option, successors, told
-from lace.cli.output.output import count_of, json_option, print_json_lines, print_table, visible_line
+from lace.cli.output.output import json_option, print_json_lines
+from lace.cli.output.tables import print_table
+from lace.cli.output.text import visible_line
+from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
     from lace.people.roster import Invitation, Roster
@@ -145,6 +148,7 @@ def _print_list(lace: Lace, as_json: bool) -> None:
     print_table(
         ("for", "by", "role", "until", "state", "came in"),
         [_row(one, everybody, now) for one in everybody.invitations],
+        drop=("came in", "role", "by"),
     )
 
 
@@ -162,6 +166,6 @@ def _row(one: Invitation, everybody: Roster, now: str) -> list[str]:
 
 
 def _day(tai: str) -> str:
-    from lace.cli.commands.ls import shown_time
+    from lace.cli.output.words import shown_time
 
     return shown_time(tai)

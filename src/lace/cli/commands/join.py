@@ -16,7 +16,9 @@ from lace.cli.options.arguments import LacePath
 from lace.cli.options.links import LinkChoices, make_terms
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of
-from lace.cli.output.output import count_of, json_option, print_json, say, visible_line
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.text import visible_line
+from lace.cli.output.words import count_of
 from lace.errors import InvalidText, LaceError, TransportError
 
 if TYPE_CHECKING:

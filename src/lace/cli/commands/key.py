@@ -16,8 +16,10 @@ import click
 
 from lace.cli.options.arguments import LacePath
 from lace.cli.options.groups import SummaryGroup
-from lace.cli.output.output import json_option, print_fields, print_json, print_table, say
+from lace.cli.output.output import json_option, print_fields, print_json, say, say_data
 from lace.cli.output.qr import qr_code
+from lace.cli.output.tables import print_table
+from lace.cli.output.text import visible
 
 if TYPE_CHECKING:
     from lace.records.keys import SigningSecret
@@ -80,7 +82,12 @@ def _print_entry(entry: KeyEntry, as_json: bool) -> None:
     if as_json:
         print_json(_fields(entry))
     else:
-        print_fields(_fields(entry).items())
+        _print_fields(_fields(entry))
+
+
+def _print_fields(fields: Mapping[str, object]) -> None:
+    """For people to copy, so nothing is shortened."""
+    print_fields((label, visible(str(value))) for label, value in fields.items())
 
 
 def _fields(entry: KeyEntry) -> dict[str, object]:
@@ -139,7 +146,7 @@ def list_(as_json: bool) -> None:
         for entry in entries:
             print_json(_fields(entry))
     elif entries:
-        rows = [[entry.name, entry.verifier, "locked" if entry.is_locked else ""] for entry in entries]
+        rows = [[entry.name, visible(entry.verifier), "locked" if entry.is_locked else ""] for entry in entries]
         has_locked = any(entry.is_locked for entry in entries)
         print_table(["name", "verifier", "passphrase"][: 2 + has_locked], [row[: 2 + has_locked] for row in rows])
     else:
@@ -162,7 +169,7 @@ def show(name: str, secret: bool, as_json: bool) -> None:
     if as_json:
         print_json(fields)
     else:
-        print_fields(fields.items())
+        _print_fields(fields)
 
 
 @command.command("import")
@@ -207,9 +214,9 @@ def backup(name: str, qr: bool, as_json: bool) -> None:
         listed = words.split()
         for at in range(0, len(listed), _WORDS_A_LINE):
             row = enumerate(listed[at : at + _WORDS_A_LINE], start=at + 1)
-            say("   ".join(f"{number:2} {word}" for number, word in row))
+            say_data("   ".join(f"{number:2} {word}" for number, word in row))
         if qr:
-            say(qr_code(secret.reveal()))
+            say_data(qr_code(secret.reveal()))
         say(f"the key {entry.name}, {entry.verifier}; `lace key restore {entry.name}` asks for these words", err=True)
     ring.note_backup(entry.name)
 
@@ -332,4 +339,4 @@ def know(path: Path, verifiers: Sequence[str], forget: bool, as_json: bool) -> N
             if as_json:
                 print_json({"verifier": known})
             else:
-                say(known)
+                say_data(known)

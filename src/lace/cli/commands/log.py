@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
-from lace.cli.commands.ls import shown_time, writer_words
+from lace.cli.commands.ls import writer_words
 from lace.cli.options.arguments import Target, as_of_option, lace_argument, opened
-from lace.cli.output.output import human_size, json_option, print_json, print_table, shown_hash
+from lace.cli.output.output import json_option, print_json
+from lace.cli.output.tables import print_table
+from lace.cli.output.words import human_size, shown_time
 from lace.errors import NotFound
 
 
@@ -44,8 +46,9 @@ def command(path: Path, coordinate: str, count: int | None, as_of: str | None, a
             print_json({**entry, "state": said if is_tip else said.partition(" ")[0], "withdrawn_by": by and by.hash})
         if not as_json:
             shown = (
-                [shown_hash(one.hash), shown_time(one.tai), told(one).partition(" (")[0],
+                [one.hash, shown_time(one.tai), told(one).partition(" (")[0],
                  human_size(one.data_length or lace.content_length(one.hash)), said]
                 for one, said, _, _ in rows
             )  # fmt: skip
-            print_table(["version", "time (UTC)", "by", "size", "state"], shown, right=frozenset({"size"}))
+            columns = ["version", "time (UTC)", "by", "size", "state"]
+            print_table(columns, shown, right=frozenset({"size"}), drop=("size", "version"))

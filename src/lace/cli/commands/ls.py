@@ -15,16 +15,9 @@ from lace.cli.exchange.remote import from_options, pull, selector_of
 from lace.cli.options.arguments import PrefixType, as_of_option, lace_argument, opened
 from lace.cli.options.names import Namer
 from lace.cli.options.remotes import dialled
-from lace.cli.output.output import (
-    PAGE_ROWS,
-    human_size,
-    json_option,
-    print_json,
-    print_table,
-    say,
-    short_hash,
-    shown_hash,
-)
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.tables import PAGE_ROWS, print_table
+from lace.cli.output.words import human_size
 
 if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
@@ -85,9 +78,10 @@ def command(
         if as_json:
             print_json_rows(rows, ["Data-Length"] if blobs else chosen)
         elif blobs:
-            print_table(["record", "size"], ([shown_hash(r.hash), human_size(int(r["Data-Length"]))] for r in rows))
+            print_table(["record", "size"], ([r.hash, human_size(int(r["Data-Length"]))] for r in rows))
         elif columns:
-            print_table(["record", *chosen], ([shown_hash(row.hash), *_cells(row, chosen)] for row in rows))
+            first = tuple(reversed(chosen[1:]))
+            print_table(["record", *chosen], ([row.hash, *_cells(row, chosen)] for row in rows), drop=first)
         else:
             print_overview(lace, rows)
 
@@ -100,9 +94,9 @@ def _told_if_empty(rows: Iterator[Row], lace: Lace, path: Path, prefix: str) -> 
     if next(lace.list(prefix, columns=(), withdrawn=True), None) is not None:
         say(f"everything under {prefix} is withdrawn, or is not the tip; `lace ls --all` lists it", err=True)
         return iter(())
-    from lace.porcelain.listing import nearest_prefixes
+    from lace.porcelain.nearness import nearest_places
 
-    near = nearest_prefixes(path, prefix)
+    near = nearest_places(path, prefix)
     say(f"no records under {prefix}" + (f"; did you mean {' or '.join(near)}?" if near else ""), err=True)
     return iter(())
 
@@ -140,7 +134,7 @@ def print_overview(lace: Lace, rows: Iterable[Row]) -> None:
     if any(state_words(row, told) for row in page):
         columns = (*columns, STATE)
     shown = (_overview(lace, row, told, columns) for row in chain(page, coming))
-    print_table(columns, shown, right=frozenset({"size"}))
+    print_table(columns, shown, right=frozenset({"size"}), drop=("signed by", "record", "size", "time (UTC)"))
 
 
 def state_words(row: Row, told: Callable[[Entry], str]) -> str:
@@ -158,8 +152,8 @@ def _overview(lace: Lace, row: Row, told: Callable[[Entry], str], columns: Seque
     from lace.porcelain.tips import listed
 
     size = int(row["Data-Length"]) or lace.content_length(row.hash)  # an empty body may stand for chunks
-    signer = short_hash(row["Signed-By"]) or "-"
-    cells = [shown_hash(row.hash), row.coordinate, shown_time(row["TAI"]), human_size(size), signer]
+    signer = row["Signed-By"] or "-"
+    cells = [row.hash, row.coordinate, shown_time(row["TAI"]), human_size(size), signer]
     for column, said in ((ALSO_BY, listed(row.concurrent, told)), (STATE, state_words(row, told))):
         if column in columns:
             cells.append(said)

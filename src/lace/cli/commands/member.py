@@ -18,7 +18,10 @@ from lace.cli.options.people import (
     told,
     verifier_of,
 )
-from lace.cli.output.output import count_of, json_option, print_json_lines, print_table, say, short_hash, visible_line
+from lace.cli.output.output import json_option, print_json_lines, say
+from lace.cli.output.tables import print_table
+from lace.cli.output.text import visible_line
+from lace.cli.output.words import count_of, short_hash, shown_hash
 
 if TYPE_CHECKING:
     from lace.people.roster import Person, Roster
@@ -38,9 +41,8 @@ def command() -> None:
 @command.command("list")
 @lace_argument
 @click.option("--all", "everybody", is_flag=True, help="Also those who left.")
-@click.option("--full", is_flag=True, help="Show whole verifiers.")
 @json_option
-def list_(path: Path, everybody: bool, full: bool, as_json: bool) -> None:
+def list_(path: Path, everybody: bool, as_json: bool) -> None:
     """List the members: role, since when, who let them in, and how many devices they have."""
     from lace.porcelain.membership import roster
 
@@ -52,18 +54,19 @@ def list_(path: Path, everybody: bool, full: bool, as_json: bool) -> None:
         return
     print_table(
         ("member", "key", "role", "since", "let in by", "devices"),
-        [_row(one, found, full) for one in people],
+        [_row(one, found) for one in people],
         right=frozenset(("devices",)),
+        drop=("devices", "let in by", "key", "since"),
     )
 
 
-def _row(person: Person, found: Roster, full: bool) -> list[str]:
+def _row(person: Person, found: Roster) -> list[str]:
     by = person.invited_by or person.by
     state = ("founder" if person.verifier == found.root.founder else "admin") if person.is_admin else person.role
     devices = [key for key in person.keys if key.kind == "device" and key.acts]
     return [
         visible_line(called(person)),
-        person.verifier if full else short_hash(person.verifier),
+        shown_hash(person.verifier),
         state if person.is_member else f"left {_day(person.left)}".strip(),
         _day(person.since),
         visible_line(told(by, found.people)) if by else "",
@@ -91,7 +94,7 @@ def _fields(person: Person, found: Roster) -> dict[str, object]:
 
 
 def _day(tai: str) -> str:
-    from lace.cli.commands.ls import shown_time
+    from lace.cli.output.words import shown_time
 
     return shown_time(tai) if tai else ""
 

@@ -11,8 +11,10 @@ from lace.cli.commands.key import user_ring
 from lace.cli.options.arguments import lace_argument, opened, opened_for_rules
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.links import VerifierType
-from lace.cli.options.names import full_option, name_book, spelled
-from lace.cli.output.output import json_option, print_json, print_json_lines, print_table, say, short_hash
+from lace.cli.options.names import name_book, spelled
+from lace.cli.output.output import json_option, print_json, print_json_lines, say
+from lace.cli.output.tables import print_table
+from lace.cli.output.words import short_hash, shown_hash
 from lace.errors import InvalidText
 
 if TYPE_CHECKING:
@@ -51,16 +53,15 @@ def add(path: Path, name: str, verifier: Verifier, replace: bool, as_json: bool)
 
 @command.command("list")
 @lace_argument
-@full_option
 @json_option
-def list_(path: Path, full: bool, as_json: bool) -> None:
+def list_(path: Path, as_json: bool) -> None:
     """List the names that are known in a lace, and whose they are."""
     with opened_for_rules(path) as lace:
         book = name_book(lace.store)
     if as_json:
         print_json_lines(one.to_json() for one in book.names)
     elif book.names:
-        rows = [[spelled(one, book), WHOSE[one.whose], one.verifier if full else short_hash(one.verifier)]
+        rows = [[spelled(one, book), WHOSE[one.whose], shown_hash(one.verifier)]
                 for one in book.names]  # fmt: skip
         print_table(["name", "whose name it is", "key"], rows)
     else:

@@ -8,16 +8,16 @@ from typing import Any
 import click
 
 from lace.cli.options.arguments import lace_argument, opened_for_rules
-from lace.cli.options.names import Namer, full_option
+from lace.cli.options.names import Namer
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import json_option, print_json, print_table, say
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.tables import print_table
 
 
 @click.command("peers")
 @lace_argument
-@full_option
 @json_option
-def command(path: Path, full: bool, as_json: bool) -> ExitCode:
+def command(path: Path, as_json: bool) -> ExitCode:
     """Show who is connected to the nodes that run over a lace.
 
     Asks each `lace serve` over this lace, on the socket that it keeps beside the file. The exit code is 1 if none runs.
@@ -25,7 +25,7 @@ def command(path: Path, full: bool, as_json: bool) -> ExitCode:
     from lace.runtime.node.control import answering, ask_node
 
     with opened_for_rules(path) as lace:
-        namer = Namer.of(lace.store, full=full)
+        namer = Namer.of(lace.store)
     nodes = {socket: ask_node(socket, "links") for socket in answering(path)}
     if not nodes:
         say(f"no node runs over {path}; `lace serve` starts one", err=True)

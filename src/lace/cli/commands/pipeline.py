@@ -12,7 +12,8 @@ import click
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.policies import RuleChoices, read_rules
 from lace.cli.options.spark import InputPlace, spark_options
-from lace.cli.output.output import json_option, print_json, print_table, say
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.tables import print_table
 
 if TYPE_CHECKING:
     from lace.spark.archive.versions import StepWay

@@ -10,7 +10,8 @@ import click
 
 from lace.cli.options.links import ViewerType
 from lace.cli.options.policies import RuleChoices, chosen_exposures, expose_option, is_lace, named_selector
-from lace.cli.output.output import json_option, print_fields, print_json, print_warning, say, styled
+from lace.cli.output.output import json_option, print_fields, print_json, print_warning, say, say_data
+from lace.cli.output.text import styled
 
 if TYPE_CHECKING:
     from lace.interlace.setup.terms import Rules
@@ -65,7 +66,7 @@ def command(
     lowering = Lowering.of(require_encrypted=require_encrypted, peer_must_be_source=from_peer)
     plan = agree(*modules, lowering=lowering)
     if transcript_only:
-        say(plan.transcript, nl=False)
+        say_data(plan.transcript, nl=False)
         return
     options = LoweringOptions(send_gate=send_gate)
     exposures = chosen_exposures(expose, modules[side]) if expose else (ours, theirs)[side].exposures
@@ -101,13 +102,13 @@ def _print_plan(plan: ExchangePlan, names: tuple[str, str]) -> None:
     print_fields([*rows, ("lowering", plan.lowering), ("advertised fields required", fields)])
     say("\ntranscript")
     for line in plan.contents.lines:
-        say(f"  {line}")
+        say_data(f"  {line}")
 
 
 def _print_rules(policy: LoweredPolicy, notices: Sequence[Notice]) -> None:
     say(f"\nrules on side {policy.local_index}; rules of {policy.viewer} see {policy.view}")
     for rule in policy.provenance.rules:
-        say(f"  {rule.line}")
+        say_data(f"  {rule.line}")
         say(styled(f"    {_whence(rule)}", dim=True))
     for notice in notices:
         print_warning(str(notice))

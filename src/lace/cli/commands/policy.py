@@ -14,17 +14,10 @@ import click
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import (
-    count_of,
-    json_option,
-    print_fields,
-    print_json,
-    print_json_lines,
-    print_table,
-    say,
-    short_hash,
-    visible,
-)
+from lace.cli.output.output import json_option, print_fields, print_json, print_json_lines, say
+from lace.cli.output.tables import print_table
+from lace.cli.output.text import visible
+from lace.cli.output.words import count_of, short_hash
 from lace.errors import InvalidInput, InvalidText, KeyUnavailable, NotFound
 
 if TYPE_CHECKING:
@@ -358,7 +351,7 @@ def teller(store: RecordStore) -> Callable[[str], str]:
 
 
 def _day(tai: str) -> str:
-    from lace.cli.commands.ls import shown_time
+    from lace.cli.output.words import shown_time
 
     return shown_time(tai)
 

@@ -14,7 +14,8 @@ import click
 from lace.cli.commands.checkout import told_states
 from lace.cli.options.arguments import Pair, TaiTime, lace_argument, opened
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import json_option, metered, print_json, print_warning, say
+from lace.cli.output.output import json_option, print_json, print_warning, say
+from lace.cli.output.progress import metered
 from lace.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -13,15 +13,8 @@ from lace.cli.options.arguments import as_of_option, lace_path, opened, opened_f
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.cli.options.spark import spark_options, spark_settings
 from lace.cli.output.interrupts import leave_when_interrupted
-from lace.cli.output.output import (
-    json_option,
-    print_json_lines,
-    print_json_pages,
-    print_table,
-    print_warning,
-    say,
-    shown_hash,
-)
+from lace.cli.output.output import json_option, print_json_lines, print_json_pages, print_warning, say
+from lace.cli.output.tables import print_table
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -203,5 +196,5 @@ def _print_rows(names: tuple[str, ...], cells: Iterable[Cells], columns: list[st
     elif not names:
         say("true" if any(True for _ in cells) else "false")
     else:
-        table = ([shown_hash(row[0]), *row[1:], *map(", ".join, values)] for row, values in cells)
+        table = ([*row, *map(", ".join, values)] for row, values in cells)
         print_table([*names, *columns], table)

@@ -9,7 +9,10 @@ import click
 
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import human_size, json_option, print_json_lines, print_table, say, visible_line
+from lace.cli.output.output import json_option, print_json_lines, say
+from lace.cli.output.tables import print_table
+from lace.cli.output.text import visible_line
+from lace.cli.output.words import human_size
 
 
 @click.command("quota")

@@ -13,7 +13,8 @@ from lace.cli.options.arguments import lace_argument, opened, opened_for_rules
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.links import PinType, VerifierType
 from lace.cli.options.names import Namer
-from lace.cli.output.output import json_option, print_json, print_json_lines, print_table, say
+from lace.cli.output.output import json_option, print_json, print_json_lines, say
+from lace.cli.output.tables import print_table
 from lace.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -109,7 +110,8 @@ def list_(path: Path, as_json: bool) -> None:
     if as_json:
         print_json_lines(remote.to_json() for remote in found)
     elif found:
-        print_table(["name", "address", "checked by", "proves"], (_cells(remote, namer) for remote in found))
+        rows = (_cells(remote, namer) for remote in found)
+        print_table(["name", "address", "checked by", "proves"], rows, drop=("proves", "checked by"))
     else:
         say(f"{path} has no remotes; `lace remote add {path} NAME ADDRESS` adds one", err=True)
 

@@ -9,7 +9,9 @@ import click
 from lace.cli.commands.forget import user_journal
 from lace.cli.options.arguments import LacePath
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import count_of, json_option, metered, print_json, say
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.progress import metered
+from lace.cli.output.words import count_of
 
 
 @click.command("repair")

@@ -8,7 +8,8 @@ import click
 
 from lace.cli.commands.compact import compacted
 from lace.cli.options.arguments import Target, lace_argument, opened
-from lace.cli.output.output import count_of, json_option, print_json, say
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.words import count_of
 
 
 @click.command("rm")

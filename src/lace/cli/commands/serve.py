@@ -34,7 +34,8 @@ from lace.cli.options.side import Side, opened_side, side_argument, watching_pol
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.interrupts import done_or_stopped, first_of, leave_at_once, over_or_stopped
 from lace.cli.output.logbook import Logbook
-from lace.cli.output.output import say, visible
+from lace.cli.output.output import say
+from lace.cli.output.text import visible
 from lace.limits import HORIZON_S
 from lace.values import dataclass
 

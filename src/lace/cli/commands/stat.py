@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from lace.cli.options.arguments import lace_argument, opened
-from lace.cli.output.output import human_size, json_option, print_fields, print_json, say
+from lace.cli.output.output import json_option, print_fields, print_json, say
+from lace.cli.output.words import human_size
 
 _MOST_SHOWN = 10  # incomplete contents
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.commands.ls import shown_time, writer_words
+from lace.cli.commands.ls import writer_words
 from lace.cli.exchange.remote import exchange_once
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.links import LinkChoices, make_terms
@@ -17,7 +17,8 @@ from lace.cli.options.policies import RuleChoices, expose_option, select_options
 from lace.cli.options.remotes import with_remote
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import incomplete_after
-from lace.cli.output.output import count_of, json_option, print_json, say, shown_hash
+from lace.cli.output.output import BAD, GOOD, NOTE, OPEN, json_option, print_json, say, say_tree, say_verdict
+from lace.cli.output.words import count_of, shown_time
 from lace.errors import LaceError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lace.porcelain.status import Missing, RemoteStatus
 
 MOST_LISTED = 10  # of each kind, for people; --json has all
+_MOST_NAMED = 3  # remotes in one line
 
 
 @click.command("status")
@@ -56,11 +58,11 @@ def command(
 ) -> ExitCode:
     """Show whether a lace and its remotes hold the same, and what is missing where.
 
-    Asks each remote, under the rules of an exchange, what either side would ask the other for; no records move. Shows
-    what is missing each way and why, what was refused, content that lacks parts, and coordinates where several people
-    have written. The exit code is 0 only if every remote answered and is equal: 1 if something is missing, 6 if one
-    could not be asked, 9 if something is refused or held back, 10 if only content lacks parts. With --offline, 0 means
-    equal after the last exchange, with nothing stored here since.
+    The first line is the verdict. Asks each remote, under the rules of an exchange, what either side would ask the
+    other for; no records move. Shows what is missing each way and why, what was refused, content that lacks parts, and
+    coordinates where several people have written. The exit code is 0 only if every remote answered and is equal: 1 if
+    something is missing, 6 if one could not be asked, 9 if something is refused or held back, 10 if only content lacks
+    parts. With --offline, 0 means equal after the last exchange, with nothing stored here since.
     """
     from lace.porcelain.remotes import find_remote, remotes_of
     from lace.porcelain.status import conflicts, known_status
@@ -79,8 +81,10 @@ def command(
         if as_json:
             _print_json(found, incomplete, disputed, code)
         else:
+            if found:
+                _say_verdict(found, code, offline)
             for one in found:
-                _print_remote(one, offline)
+                _print_remote(one, offline, is_only=len(found) == 1)
             _print_local(lace, incomplete, disputed)
     if not chosen:
         say(f"{path} has no remotes to compare with; `lace remote add` adds one", err=True)
@@ -166,24 +170,70 @@ def _print_json(
     print_json({"equal": code is ExitCode.OK, "incomplete": lacking, "conflicts": conflicting})
 
 
-def _print_remote(one: RemoteStatus, offline: bool) -> None:
-    say(f"{one.remote.name}: {_verdict(one, offline)}")
+def _say_verdict(found: Sequence[RemoteStatus], code: ExitCode, offline: bool) -> None:
+    """One line for all remotes: what is missing where, or that nothing is."""
+    equal = [one for one in found if one.is_equal]
+    also = ", but some content here lacks parts" if code is ExitCode.INCOMPLETE else ""
+    if len(found) == 1:
+        (one,) = found
+        say_verdict(_mark(one, also), f"{one.remote.name}: {_verdict(one, offline)}{also}")
+        return
+    if len(equal) == len(found):
+        then = " after the last exchange, and nothing was stored here since" if offline else ""
+        say_verdict(NOTE if also else GOOD, f"all {len(found)} remotes are equal{then}{also}")
+        return
+    behind = [f"{one.remote.name} is {len(one.missing_there):,} behind" for one in found if one.missing_there]
+    here = len({missing.hash for one in found for missing in one.missing_here})
+    parts = [f"{count_of(here, 'record')} {'is' if here == 1 else 'are'} missing here"] if here else []
+    parts += behind if len(behind) <= _MOST_NAMED else [f"{len(behind)} remotes are behind"]
+    others = [one for one in found if not (one.is_equal or one.missing_here or one.missing_there)]
+    parts += [f"{one.remote.name} {_verdict(one, offline)}" for one in others[:_MOST_NAMED]]
+    if equal:
+        parts.append(f"{len(equal)} of {count_of(len(found), 'remote')} equal")
+    worst = BAD if BAD in (marks := [_mark(one, "") for one in found]) else OPEN if OPEN in marks else NOTE
+    say_verdict(worst, "; ".join(parts))
+
+
+def _mark(one: RemoteStatus, also: str) -> str:
+    if one.is_equal:
+        return NOTE if also else GOOD
+    return OPEN if not one.was_asked or one.nothing_shown else BAD
+
+
+def _print_remote(one: RemoteStatus, offline: bool, *, is_only: bool) -> None:
+    """What is known of one remote, as a tree; the verdict is its root if there is no other."""
+    lines = list(_remote_lines(one))
+    if not is_only:
+        mark = _mark(one, "")
+        say_tree(f"{mark} {one.remote.name}: {_verdict(one, offline)}", mark)
+    for number, (depth, text) in enumerate(lines):
+        is_last = not any(other == depth for other, _ in lines[number + 1 :])
+        if depth == 0:
+            say_tree(f"{'└' if is_last else '├'}─ {text}")
+        else:
+            more = any(other == 0 for other, _ in lines[number + 1 :])
+            say_tree(f"{'│' if more else ' '}    {text}")
+
+
+def _remote_lines(one: RemoteStatus) -> Iterator[tuple[int, str]]:
+    """Lines of the tree, each with its depth."""
     if one.last is not None:
         reached = shown_time(one.last.fixed_point_at) + " UTC" if one.last.fixed_point_at else "never"
-        say(f"  last fixed point: {reached}; last exchange: {shown_time(one.last.at)} UTC, {_last(one)}")
+        yield 0, f"last fixed point: {reached}; last exchange: {shown_time(one.last.at)} UTC, {_last(one)}"
     if one.stored_since:
-        say(f"  {count_of(one.stored_since, 'record')} stored here since")
-    _print_missing("missing here", one.missing_here)
-    _print_missing("missing there", one.missing_there)
+        yield 0, f"{count_of(one.stored_since, 'record')} stored here since"
+    yield from _missing("missing here", one.missing_here)
+    yield from _missing("missing there", one.missing_there)
     if one.not_shown:
         shown = "your exposure shows the peer none (`--expose selected` would)"
-        say(f"  not sent: {count_of(one.not_shown, 'record')} that your rules select: {shown}")
+        yield 0, f"not sent: {count_of(one.not_shown, 'record')} that your rules select: {shown}"
     if one.has_other_rules:
-        say("  rules: the peer's differ from yours; what is compared is what both select")
-    _print_counts("held back here", one.held_back_here)
-    _print_counts("held back there", one.held_back_there)
-    _print_refused("refused here, last time", one.refused_here)
-    _print_refused("refused there, last time", one.refused_there)
+        yield 0, "rules: the peer's differ from yours; what is compared is what both select"
+    for what, counts in (("held back here", one.held_back_here), ("held back there", one.held_back_there)):
+        if counts:
+            yield 0, f"{what}: " + ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+    yield from _refused("refused here, last time", one.refused_here)
+    yield from _refused("refused there, last time", one.refused_there)
 
 
 def _verdict(one: RemoteStatus, offline: bool) -> str:
@@ -195,7 +245,9 @@ def _verdict(one: RemoteStatus, offline: bool) -> str:
         return "unknown: not asked" if one.last is None else "not known to be equal"
     if one.nothing_shown:
         return "unknown: neither side shows the other a record that both rules select"
-    return "different"
+    behind = [f"{len(missing):,} missing {where}"
+              for where, missing in (("here", one.missing_here), ("there", one.missing_there)) if missing]  # fmt: skip
+    return f"different: {', '.join(behind)}" if behind else "different"
 
 
 def _last(one: RemoteStatus) -> str:
@@ -204,27 +256,20 @@ def _last(one: RemoteStatus) -> str:
     return f"{last.ending}: {last.detail}" if last.detail else last.ending
 
 
-def _print_missing(what: str, missing: Sequence[Missing]) -> None:
-    if not missing:
-        return
-    say(f"  {what}: {count_of(len(missing), 'record')}")
-    for one in missing[:MOST_LISTED]:
-        say(f"    {one.coordinate or shown_hash(one.hash)}: {one.why}")
-    _print_more(len(missing))
+def _missing(what: str, missing: Sequence[Missing]) -> Iterator[tuple[int, str]]:
+    return _listed(what, [f"{one.coordinate or one.hash}: {one.why}" for one in missing])
 
 
-def _print_counts(what: str, counts: Mapping[str, int]) -> None:
-    if counts:
-        say(f"  {what}: " + ", ".join(f"{count:,} {reason}" for reason, count in counts.items()))
+def _refused(what: str, refused: Mapping[str, str]) -> Iterator[tuple[int, str]]:
+    return _listed(what, [f"{record}: {reason}" for record, reason in refused.items()])
 
 
-def _print_refused(what: str, refused: Mapping[str, str]) -> None:
-    if not refused:
-        return
-    say(f"  {what}: {count_of(len(refused), 'record')}")
-    for record, reason in list(refused.items())[:MOST_LISTED]:
-        say(f"    {shown_hash(record)}: {reason}")
-    _print_more(len(refused))
+def _listed(what: str, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    if lines:
+        yield 0, f"{what}: {count_of(len(lines), 'record')}"
+        yield from ((1, line) for line in lines[:MOST_LISTED])
+        if len(lines) > MOST_LISTED:
+            yield 1, f"and {len(lines) - MOST_LISTED:,} more; --json has all"
 
 
 def _print_local(lace: Lace, incomplete: Sequence[Incomplete], disputed: Sequence[Row]) -> None:

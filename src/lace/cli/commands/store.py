@@ -16,7 +16,8 @@ from lace.cli.options.links import LinkChoices, link_options, make_terms
 from lace.cli.options.remotes import RemoteType, dialled
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, print_not_kept, print_outcome
-from lace.cli.output.output import count_of, json_option, print_json, say
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
     from lace.interlace.result import InterlaceResult

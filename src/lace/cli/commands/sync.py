@@ -17,7 +17,8 @@ from lace.cli.options.arguments import LACE_OF_FOLDER
 from lace.cli.options.links import LINK_OPTIONS, LinkChoices, link_options
 from lace.cli.options.peerchoices import PeerType
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import count_of, json_option, print_json, print_warning, say
+from lace.cli.output.output import json_option, print_json, print_warning, say
+from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
     from lace.folder.engine import Folder, RoundReport

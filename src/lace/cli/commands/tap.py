@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import human_size, json_option, print_json, say, short_hash
+from lace.cli.output.output import json_option, print_json, say, say_labelled, say_tree
+from lace.cli.output.text import styled
+from lace.cli.output.words import human_size
 
 if TYPE_CHECKING:
     from lace.runtime.trace.trace import Told, TraceReader, Way
@@ -30,7 +32,8 @@ def command(source: str, target: str | None, show_facts: bool, as_json: bool) ->
 
     With a FILE: shows a capture made by --trace, or the raw bytes of one direction. With two addresses: listens on the
     first, passes everything on to the second, and shows it as it goes by; > is what the dialling side says, < the
-    answer. The bytes pass unchanged, but a proof of identity is bound to its connection and does not survive the relay.
+    answer. Items stand under the phase of the exchange in which they were said. The bytes pass unchanged, but a proof
+    of identity is bound to its connection and does not survive the relay.
     """
     from lace.runtime.trace.trace import TraceReader
 
@@ -45,11 +48,16 @@ def command(source: str, target: str | None, show_facts: bool, as_json: bool) ->
 
 
 class _Printer:
-    """Prints one line per item."""
+    """Prints one line per item under the phase that it belongs to.
+
+    The end of a block is not a line of its own, except where a side had nothing to say in its block.
+    """
 
     def __init__(self, *, show_facts: bool, as_json: bool) -> None:
         self._show_facts = show_facts
         self._as_json = as_json
+        self._phase: dict[int, str] = {}  # by link
+        self._has_said: dict[tuple[int, Way], bool] = {}  # whether the block that is open holds something
         self.faults = 0
 
     def show(self, told: Told, link: int = 1) -> None:
@@ -57,17 +65,58 @@ class _Printer:
         self.faults += told.kind == "fault"
         if self._as_json:
             row: dict[str, object] = {"link": link, "seconds": told.ns / 1e9, "way": told.way, "offset": told.offset}
-            row |= {"size": told.size, "kind": told.kind, "text": told.text}
+            row |= {"size": told.size, "kind": told.kind, "text": told.text, "phase": self._enter(told, link)[0]}
             if self._show_facts:
                 row["lines"] = list(told.facts)
             print_json(row)
             return
-        text = short_hash(told.text) if told.kind in ("record", "resource") else told.text
-        moment = f"{told.ns / 1e9:10.6f}"
-        say(f"{moment} {link:>3} {ARROW[told.way]} {human_size(told.size):>10}  {told.kind:<8} {text}")
+        phase, is_new = self._enter(told, link)
+        said = self._has_said.get((link, told.way), False)
+        self._has_said[link, told.way] = told.kind != "end"
+        if told.kind == "end" and said:
+            return
+        if is_new:
+            beside = f", link {link}" if len(self._phase) > 1 else ""
+            say(styled(f"{phase}{beside}", bold=True))
+        text = "an empty block" if told.kind == "end" else f"{told.kind} {told.text}"
+        say_labelled(f"{told.ns / 1e9:9.3f} s {ARROW[told.way]} {human_size(told.size):>9}", text)
         if self._show_facts:
             for line in told.facts:
-                say(f"{'':>30}{line}")
+                say_tree(f"{'':>14}{line}")
+
+    def _enter(self, told: Told, link: int) -> tuple[str, bool]:
+        """The phase of an item, and whether it is another than that of the item before it."""
+        before = self._phase.get(link, "")
+        phase = phase_of(told) or before or PHASES[0][0]
+        self._phase[link] = phase
+        return phase, phase != before
+
+
+PHASES = (
+    ("operands", ("ExchangeOperand",)),
+    ("hello", ("Hello",)),
+    ("requests", ("MayRequest", "DifferenceAsk", "Declined")),  # before the comparison, for DifferenceAsk
+    ("comparison", ("Advertise", "Difference", "ListAdvertisement", "NarrowAdvertisement")),
+    ("transfer", ("NotAvailable", "Refused")),
+)
+"""The phases of an exchange by the beginnings of the predicates that are said in them."""
+
+
+def phase_of(told: Told) -> str:
+    """The phase in which an item is said; empty if it may be said in any."""
+    match told.kind:
+        case "preface" | "resource":
+            return "operands"
+        case "record":
+            return "transfer"
+        case "close":
+            return "end"
+        case "facts":
+            said = [part.partition(" ")[2] for part in told.text.split(", ")]
+            found = (name for name, starts in PHASES for one in said if one.startswith(starts))
+            return next(found, "")
+        case _:
+            return ""
 
 
 def _show_file(path: Path, reader: TraceReader, printer: _Printer) -> ExitCode:

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from lace.cli.options.groups import SummaryGroup
-from lace.cli.output.output import json_option, print_json, print_table, say
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.tables import print_table
 from lace.errors import InvalidText, StoreError
 
 
@@ -30,7 +31,8 @@ def show(as_json: bool) -> None:
         for one in found:
             print_json({"name": one.name, "summary": one.summary, "wants": list(one.wants)})
         return
-    print_table(["template", "what it is for", "needs"], ([t.name, t.summary, ", ".join(t.wants)] for t in found))
+    rows = ([t.name, t.summary, ", ".join(t.wants)] for t in found)
+    print_table(["template", "what it is for", "needs"], rows, drop=("needs",))
 
 
 @command.command("new")

@@ -9,7 +9,8 @@ import click
 
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import count_of, json_option, print_json, say, say_hanging
+from lace.cli.output.output import json_option, print_json, say, say_tree
+from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
     from lace.datalog.explain.explanation import Explanation
@@ -63,7 +64,7 @@ def _print(outcome: CaseOutcome, as_json: bool) -> None:
     if outcome.passed:
         say(f"ok    {outcome.name}")
         return
-    say_hanging(f"FAIL  {outcome.name}", "FAIL", fg="red", bold=True)
+    say_tree(f"FAIL  {outcome.name}", "FAIL", fg="red", bold=True)
     for heading, pairs in (("should hold", outcome.missing), ("should not hold", outcome.unwanted)):
         for fact, explanation in pairs:
             _print_difference(heading, fact, explanation)
@@ -74,10 +75,10 @@ def _print(outcome: CaseOutcome, as_json: bool) -> None:
 def _print_difference(heading: str, fact: Fact, explanation: Explanation | None) -> None:
     from lace.datalog.language.formatting import format_fact
 
-    say_hanging(f"      {heading}: {format_fact(fact)}")
+    say_tree(f"      {heading}: {format_fact(fact)}")
     text = f"no rule and no given fact mentions {fact.predicate}" if explanation is None else str(explanation)
     for line in text.rstrip("\n").split("\n"):
-        say_hanging(f"        {line}")
+        say_tree(f"        {line}")
 
 
 def _pair_json(fact: Fact, explanation: Explanation | None) -> dict[str, object]:

@@ -10,7 +10,8 @@ import click
 from lace.cli.options.arguments import TaiTime, lace_argument, opened
 from lace.cli.options.links import ViewerType
 from lace.cli.options.policies import RuleChoices, expose_option, select_options
-from lace.cli.output.output import count_of, json_option, print_json, print_warning, say
+from lace.cli.output.output import json_option, print_json, print_warning, say, say_data
+from lace.cli.output.words import count_of
 
 
 @click.command("view")
@@ -65,7 +66,7 @@ def command(
             if as_json:
                 print_json({"predicate": fact.predicate.name, "values": list(fact.values)})
             else:
-                say(fact.values[0] if hashes_only else format_fact(fact))
+                say_data(fact.values[0] if hashes_only else format_fact(fact))
         total = count_of(snapshot.record_count, "record")
     if not exposures:
         print_warning(f"nothing is exposed: the rules of {viewer} see none of {total}. --expose changes that.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,9 +23,10 @@ from lace.cli.options.policies import (
 )
 from lace.cli.options.remotes import RemoteType, dialled
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import json_option, print_json, say, say_hanging, short_hash, shown_hash
+from lace.cli.output.output import BAD, GOOD, OPEN, json_option, print_json, say, say_tree, say_verdict
+from lace.cli.output.words import shown_hash
 from lace.errors import KeyUnavailable
-from lace.notation.identifiers import RecordHash, Verifier, is_record_hash
+from lace.notation.identifiers import Verifier, is_record_hash
 
 if TYPE_CHECKING:
     from lace.policy.operand import Module
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from lace.porcelain.lace import Lace
     from lace.porcelain.why import Gate, Walk
 
-IDENTIFIER = re.compile(rf"\b(?:{RecordHash.PATTERN}|{Verifier.PATTERN})")
-MARKS: dict[bool | None, tuple[str, str]] = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
+MARKS: dict[bool | None, str] = {True: GOOD, False: BAD, None: OPEN}
 
 
 @click.command("why")
@@ -61,7 +60,7 @@ MARKS: dict[bool | None, tuple[str, str]] = {True: ("✓", "green"), False: ("�
     "--trust", type=VerifierType(), multiple=True, metavar="KEY|V", help="With --address: accept only this peer."
 )
 @click.option("--pin", type=PinType(), help="With --address over wss: accept only the certificate with this SHA-256.")
-@click.option("--proof", "proofs", is_flag=True, help="Also show the proofs of the open gates.")
+@click.option("--proof", "proofs", is_flag=True, help="Also show the rules and facts behind each gate.")
 @select_options
 @expose_option
 @json_option
@@ -84,10 +83,10 @@ def command(
 ) -> ExitCode:
     """Show at which gate a record stops on its way to a peer.
 
-    Walks every gate in order: is it stored, is it valid, do our rules select it, is it exposed to that peer, do their
-    rules select it, would they ask for it. A record that is not here is walked the other way, from the lace of --with
-    or the peer of --address to this one. A question mark means that only the other side can tell. The exit code is 1 if
-    a gate is shut.
+    The first line is the verdict. Below it are the gates, in order: is it stored, is it valid, do our rules select it,
+    is it exposed to that peer, do their rules select it, would they ask for it. A record that is not here is walked the
+    other way, from the lace of --with or the peer of --address to this one. A question mark means that only the other
+    side can tell. --proof adds the rules and facts behind each gate. The exit code is 1 if a gate is shut.
     """
     from lace.porcelain.why import WhySide, known_target, walk
     from lace.runtime.clock import SystemClock
@@ -108,7 +107,7 @@ def command(
         if address is not None:
             named = key if key is not None and not key.startswith("V.") else None
             walked = walk_to_peer(here, target, *dialled(address, {"key": named, "trust": trust, "pin": pin}))
-            return _tell(walked, proofs, _lacking(lace, walked), as_json=as_json)
+            return _tell(walked, target, proofs, _lacking(lace, walked), as_json=as_json)
         theirs = stack.enter_context(opened(their_path)) if their_path is not None else None
         record = known_target(lace, target)
         there = WhySide(
@@ -121,7 +120,7 @@ def command(
         sides = (there, here) if comes else (here, there)
         walked = walk(record, *sides, now=SystemClock().tai())
         found = _lacking(lace, walked)
-    return _tell(walked, proofs, found, as_json=as_json)
+    return _tell(walked, target, proofs, found, as_json=as_json)
 
 
 def _their_rules(
@@ -139,11 +138,11 @@ def _lacking(lace: Lace, walked: Walk) -> Incomplete | None:
     return lace.lacking(walked.record) if lace.store.have(walked.record) else None
 
 
-def _tell(walked: Walk, proofs: bool, incomplete: Incomplete | None, *, as_json: bool) -> ExitCode:
+def _tell(walked: Walk, target: str, proofs: bool, incomplete: Incomplete | None, *, as_json: bool) -> ExitCode:
     if as_json:
         print_json(_walk_json(walked) | {"incomplete": None if incomplete is None else incomplete.to_json()})
     else:
-        _print(walked, proofs)
+        _print(walked, target, proofs)
         if incomplete is not None:
             say(f"{incomplete}; ask about each part by its own hash: `lace why … {incomplete.missing[0]}`")
     return ExitCode.BAD if walked.stopped else ExitCode.OK
@@ -174,27 +173,31 @@ def _named_verifier(text: str, path: Path) -> Verifier | None:
         raise click.UsageError(f"--peer {text}: there is neither a file nor a key of that name. {near}") from None
 
 
-def _print(walked: Walk, proofs: bool) -> None:
+def _print(walked: Walk, target: str, proofs: bool) -> None:
+    say_verdict(*_verdict(walked, target if target.startswith("//") else shown_hash(walked.record)))
     way = "from here to there" if walked.sender.called == "here" else "from there to here"
-    say(f"{shown_hash(walked.record)}, {way}")
+    say_tree(f"{walked.record}, {way}")
     for gate in walked.gates:
-        mark, colour = MARKS[gate.passed]
-        say_hanging(f"  {mark} {gate.side}: {gate.sentence}", mark, fg=colour)
-        if gate.because and (proofs or gate.passed is False):
-            for line in IDENTIFIER.sub(lambda found: short_hash(found[0]), gate.because).rstrip("\n").split("\n"):
-                say_hanging(f"      {line}")
+        is_last = gate is walked.gates[-1]
+        mark = MARKS[gate.passed]
+        below = "   " if is_last else "│  "
+        say_tree(f"{'└' if is_last else '├'}─ {mark} {gate.side}: {gate.sentence}", mark)
         if gate.remedy and (gate.passed is False or gate.name == "tip"):
-            say_hanging(f"    → {gate.remedy}")
-    say_hanging(_verdict(walked))
+            say_tree(f"{below}  → {gate.remedy}")
+        if gate.because and proofs:
+            for line in gate.because.rstrip("\n").split("\n"):
+                say_tree(f"{below}  {line}")
+    if not proofs and any(gate.because for gate in walked.gates):
+        say("--proof shows the rules and facts behind each gate", err=True)
 
 
-def _verdict(walked: Walk) -> str:
+def _verdict(walked: Walk, name: str) -> tuple[str, str]:
     stopped = walked.stopped
     if stopped is not None:
-        return f"it stops {stopped.side}: {stopped.sentence}"
+        return BAD, f"{name} stops {stopped.side}: {stopped.sentence}"
     if walked.unknown:
-        return "every gate that can be checked from here is open; only the other side can tell about those marked ?"
-    return "every gate is open: an exchange would move it"
+        return OPEN, f"nothing here stops {name}; only the other side can tell about the gates marked {OPEN}"
+    return GOOD, f"every gate is open: an exchange would move {name}"
 
 
 def _walk_json(walked: Walk) -> dict[str, object]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lace.cli.exchange.remote import count_moved
 from lace.cli.options.arguments import opened
 from lace.cli.options.peerchoices import LocalChoices
 from lace.cli.options.policies import RuleChoices, named_selector, read_exposures
@@ -21,7 +22,9 @@ from lace.cli.options.remotes import keep_outcome
 from lace.cli.options.side import ENDED_WELL, MOST_POLICIES, Side
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
-from lace.cli.output.output import metered, print_json, say
+from lace.cli.output.output import print_json, say, say_labelled
+from lace.cli.output.progress import metered
+from lace.cli.output.words import clock
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
@@ -67,16 +70,12 @@ def _exchange_once(
     parties = make_parties(first, second, chosen)
     tell_notices(path, peer, notices(*parties))
     started = time.monotonic()
-    with metered(f"exchanging with {peer}", in_bytes=True) as meter:
+    with metered(f"exchanging with {peer}") as meter:
 
         def show(side: int, event: Event) -> None:
-            from lace.interlace.events import Received
+            if side == 0:  # the other side tells of the same records
+                count_moved(meter, event)
 
-            if isinstance(event, Received):
-                meter.advance(max(0, event.bytes_received - counted[side]))
-                counted[side] = event.bytes_received
-
-        counted = [0, 0]
         try:
             result, _ = exchange(*parties, on_event=show)
             are_empty = all(party.store.stat().records == 0 for party in parties)
@@ -207,5 +206,5 @@ async def _tell(events: Any, names: tuple[Path, Path], *, as_json: bool, ticks: 
         if as_json:
             print_json({"event": "exchange", "lace": str(names[side]), **event_fields(event)})
         else:
-            say(f"{names[side]}: {event_text(event)}")
+            say_labelled(f"{clock()}  {names[side]}", event_text(event))
         sys.stdout.flush()

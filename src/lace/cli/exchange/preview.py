@@ -14,7 +14,9 @@ from lace.cli.exchange.remote import exchange_once, selector_of
 from lace.cli.options.links import LinkChoices, make_terms
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of, held_back_line, print_outcome
-from lace.cli.output.output import count_of, human_size, print_json, print_table, say
+from lace.cli.output.output import print_json, say
+from lace.cli.output.tables import print_table
+from lace.cli.output.words import count_of, human_size
 from lace.errors import NotFound
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from lace.cli.options.links import LinkChoices, make_terms
 from lace.cli.output.failure import ExitCode, print_failure
 from lace.cli.output.interrupts import run_until_interrupted
 from lace.cli.output.outcome import exit_code_of, outcome_fields, print_rejected, sent_text
-from lace.cli.output.output import metered, print_fields, print_json, say
+from lace.cli.output.output import print_fields, print_json, say
+from lace.cli.output.progress import metered
 from lace.errors import InvalidInput
 
 if TYPE_CHECKING:

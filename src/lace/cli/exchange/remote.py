@@ -19,7 +19,7 @@ from lace.cli.options.remotes import RemoteType
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.interrupts import run_until_interrupted
 from lace.cli.output.outcome import exit_code_of, print_left_out, print_outcome
-from lace.cli.output.output import ProgressMeter, metered
+from lace.cli.output.progress import ProgressMeter, metered
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lace.records.model import ValidRecord
     from lace.runtime.host.quotas import QuotaGate
     from lace.runtime.link.session import Outcome
-    from lace.runtime.node.node import Hooks, LinkInfo
+    from lace.runtime.node.node import Hooks
     from lace.store.base import RecordStore
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,25 +62,29 @@ def exchange_once(
             await node.shutdown()
         return outcome, (node.metrics.get("bytes_received_total"), node.metrics.get("bytes_sent_total"))
 
-    with captured(trace, hooks), metered(f"exchanging with {address}", in_bytes=True) as meter:
+    with captured(trace, hooks), metered(f"exchanging with {address}") as meter:
         _show_progress(hooks, meter)
         outcome, moved = run_until_interrupted(run())
     return outcome, time.monotonic() - started, moved
 
 
 def _show_progress(hooks: Hooks, meter: ProgressMeter) -> None:
-    from lace.interlace.events import Received, Sent
+    hooks.on_event = lambda _, event: count_moved(meter, event)
 
-    moved = {"in": 0, "out": 0}
 
-    def show(_: LinkInfo, event: Event) -> None:
-        if isinstance(event, Received):
-            moved["in"] = event.bytes_received
-        elif isinstance(event, Sent):
-            moved["out"] = event.bytes_sent
-        meter.advance(moved["in"] + moved["out"] - meter.done)
+def count_moved(meter: ProgressMeter, event: Event) -> None:
+    """Count the records that move; both sides say at the beginning of each loop how many they are."""
+    from lace.interlace.events import Received, Rejected, Requested, Sent
 
-    hooks.on_event = show
+    match event:
+        case Requested(by_us, by_peer):
+            meter.expect((meter.total or 0) + by_us + by_peer)
+        case Received(hashes) | Sent(hashes):
+            meter.advance(len(hashes))
+        case Rejected(reasons):
+            meter.advance(len(reasons))
+        case _:
+            pass
 
 
 def from_options(function: F) -> F:

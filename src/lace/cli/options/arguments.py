@@ -6,13 +6,13 @@ Rule: a malformed argument is a usage error (exit code 2), reported before a sto
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lace.errors import InvalidInput, NotFound, StoreError
+from lace.errors import InvalidInput, LaceError, NotFound, StoreError
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -90,10 +90,12 @@ def opened(path: Path, *, write: bool = False) -> Iterator[Lace]:
 
 
 def _near(path: Path, place: str) -> str:
-    """The prefixes with records that are nearest to an empty coordinate, as text."""
-    from lace.porcelain.listing import nearest_prefixes
+    """What is spelled most like a coordinate or hash that is not there, as text."""
+    from lace.porcelain.nearness import nearest_hashes, nearest_places
 
-    return " or ".join(nearest_prefixes(path, place))
+    with suppress(LaceError):
+        return " or ".join(nearest_places(path, place) if place.startswith("//") else nearest_hashes(path, place))
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,27 @@ def _known(path: Path) -> Iterator[None]:
     try:
         yield
     except NotFound as missing:
+        from lace.porcelain.nearness import nearest_files
+
         error = StoreError(f"{path}: there is no lace here")
+        if near := " or ".join(nearest_files(path)):
+            error.add_note(f"did you mean {near}?")
         error.add_note(f"create it with `lace init {path}`")
         raise error from missing
+
+
+def _now(coordinate: str, ctx: click.Context | None) -> str:
+    """Which record a coordinate means now, or what is near if it means none."""
+    path = lace_of(ctx)
+    if path is None:
+        return ""
+    with suppress(LaceError, OSError), opened(path) as lace:
+        try:
+            return f" {coordinate} is {lace.resolve(coordinate)} now."
+        except NotFound:
+            near = _near(path, coordinate)
+            return f" There is none at {coordinate}" + (f"; did you mean {near}?" if near else ".")
+    return ""
 
 
 class Target(click.ParamType[str]):
@@ -140,7 +160,7 @@ class Target(click.ParamType[str]):
         from lace.records.coordinate import is_place, parse_address
 
         if not self.coordinates and is_place(value):
-            self.fail("name the record by its hash: a coordinate may mean another record tomorrow.", param, ctx)
+            self.fail(f"name the record by its hash: a coordinate may mean another record tomorrow.{_now(value, ctx)}")
         if not self.hashes and not is_place(value):
             self.fail("name a coordinate: //group//app//name.", param, ctx)
         try:

@@ -6,29 +6,21 @@ Rule: every command that takes a verifier takes it through `verifier_named`, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from lace.cli.commands.key import ring_names, user_ring
 from lace.cli.options.arguments import lace_of, opened_for_rules
-from lace.cli.output.output import short_hash
+from lace.cli.output.words import short_hash, shown_hash, wants_full
 from lace.errors import LaceError
 
 if TYPE_CHECKING:
     from lace.notation.identifiers import Verifier
     from lace.people.names import KeyName, NameBook
     from lace.store.base import RecordStore
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def full_option(function: F) -> F:
-    """`--full`: whole verifiers beside names."""
-    return click.option("--full", is_flag=True, help="Show whole verifiers beside names.")(function)
 
 
 def verifier_named(word: str, path: Path | None = None) -> Verifier:
@@ -80,16 +72,29 @@ class Namer:
     that bob uses.
     """
 
-    def __init__(self, book: NameBook | None, *, full: bool = False) -> None:
-        self._book, self._full = book, full
+    def __init__(self, book: NameBook | None) -> None:
+        self._book = book
 
     @classmethod
-    def of(cls, store: RecordStore, *, full: bool = False) -> Namer:
+    def of(cls, store: RecordStore) -> Namer:
         """For the names in a lace; damaged ones are no reason to show nothing."""
         book = None
         with suppress(LaceError):
             book = name_book(store)
-        return cls(book, full=full)
+        return cls(book)
+
+    @classmethod
+    def here(cls) -> Namer:
+        """For the lace that this command is about; without one, for the keys of the ring."""
+        from lace.people.names import NameBook
+
+        path = lace_of(click.get_current_context(silent=True))
+        with suppress(LaceError, OSError):
+            if path is None:
+                return cls(NameBook(tuple(_ring_book())))
+            with opened_for_rules(path) as lace:
+                return cls.of(lace.store)
+        return cls(None)
 
     def is_mine(self, verifier: str) -> bool:
         """Whether the user has or gave the key a name."""
@@ -103,14 +108,28 @@ class Namer:
         return spelled(names[0], self._book) if names else None
 
     def shown(self, verifier: str) -> str:
-        """A key as people see it."""
+        """A key as people see it: its name, with --full the key too; without a name, the key."""
         name = self.name_of(verifier)
         if name is None:
-            return verifier if self._full else short_hash(verifier)
-        return f"{name} {verifier}" if self._full else name
+            return shown_hash(verifier)
+        return f"{name} {verifier}" if wants_full() else name
 
     def _names(self, verifier: str) -> list[KeyName]:
         return [] if self._book is None else self._book.of_key(verifier)
+
+
+_HERE = "lace.namer"  # in what all contexts of one command line share
+
+
+def name_of(verifier: str) -> str | None:
+    """How a key is called in the lace of this command; its names are read when the first key is shown."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return None
+    if _HERE not in context.meta:
+        context.meta[_HERE] = Namer.here()
+    namer: Namer = context.meta[_HERE]
+    return namer.name_of(verifier)
 
 
 def spelled(one: KeyName, book: NameBook | None) -> str:

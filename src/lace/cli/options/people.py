@@ -69,14 +69,14 @@ def verifier_of(lace: Lace, word: str) -> Verifier:
 
 def called(person: Person) -> str:
     """How to name somebody: the name they gave themselves, else that of a key of the ring, else their key cut short."""
-    from lace.cli.output.output import short_hash
+    from lace.cli.output.words import short_hash
 
     return person.called or ring_names().get(person.verifier) or short_hash(person.verifier)
 
 
 def told(verifier: str, people: Collection[Person]) -> str:
     """How to name the owner of a key."""
-    from lace.cli.output.output import short_hash
+    from lace.cli.output.words import short_hash
 
     for person in people:
         if any(key.verifier == verifier for key in person.keys):

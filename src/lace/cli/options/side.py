@@ -18,7 +18,8 @@ import click
 from lace.cli.options.arguments import not_a_file, opened
 from lace.cli.options.spark import spark_options
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.output import count_of, say
+from lace.cli.output.output import say
+from lace.cli.output.words import count_of
 from lace.values import dataclass
 
 if TYPE_CHECKING:

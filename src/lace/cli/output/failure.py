@@ -11,7 +11,7 @@ import sys
 from dataclasses import fields
 from enum import IntEnum
 
-from lace.cli.output.output import json_line, say, shown, styled, wants_json
+from lace.cli.output.output import json_line, say, say_begun, say_labelled, wants_json
 from lace.errors import (
     IncompleteContent,
     InvalidExchangePlan,
@@ -117,13 +117,10 @@ def print_failure(headline: str, details: list[tuple[str, str]]) -> None:
     if wants_json():
         print_json_failure(headline, details)
         return
-    say(shown(styled("error", fg="red", bold=True), f": {headline}"), err=True)
+    say_begun(headline, "error", fg="red", bold=True)
     width = max((len(label) for label, _ in details), default=0)
     for label, text in details:
-        first, *rest = text.splitlines() or [""]
-        say(f"  {label.ljust(width)}  {first}", err=True)
-        for line in rest:
-            say(f"  {' ' * width}  {line}", err=True)
+        say_labelled(f"  {label.ljust(width)}", "\n".join(text.splitlines()), err=True)
 
 
 def _headline(error: BaseException, code: ExitCode) -> str:

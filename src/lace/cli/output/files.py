@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from lace.cli.output.output import say, visible
+from lace.cli.output.output import say
+from lace.cli.output.text import visible
 
 
 @contextmanager

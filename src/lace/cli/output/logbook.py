@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lace.cli.output.outcome import refusal_rows, sent_text
-from lace.cli.output.output import count_of, human_size, json_line, say, visible_line
+from lace.cli.output.output import json_line, say
+from lace.cli.output.text import visible_line
+from lace.cli.output.words import count_of, human_size
 
 if TYPE_CHECKING:
     from lace.interlace.events import Event

@@ -12,7 +12,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from lace.cli.output.failure import ExitCode, print_failure
-from lace.cli.output.output import count_of, human_size, print_fields, print_json, say
+from lace.cli.output.output import BAD, GOOD, OPEN, print_fields, print_json, say, say_verdict
+from lace.cli.output.words import count_of, human_size, rate, span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -172,12 +173,9 @@ def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
     result = outcome.result
     # Between two laces on this machine nothing goes over a wire, so records are counted instead.
     moved = max(bytes_in, bytes_out) or result.bytes_received + result.bytes_sent
-    rate = f", {human_size(int(moved / seconds))}/s" if moved and seconds > 0 else ""
-    rows: list[tuple[str, object]] = [("ended", _ending(outcome))]
-    if result.exchange_plan_id:
-        rows.append(("plan", result.exchange_plan_id))
-    if result.peer_verifier:
-        rows.append(("peer", result.peer_verifier))
+    speed = f", {rate(moved, seconds)}" if moved and seconds > 0 else ""
+    say_verdict(*_verdict(outcome))
+    rows: list[tuple[str, object]] = [("peer", result.peer_verifier)] if result.peer_verifier else []
     rows += [
         ("received", f"{count_of(len(result.received_hashes), 'record')}, {human_size(result.bytes_received)}"),
         ("sent", sent_text(result)),
@@ -191,25 +189,32 @@ def _print_summary(outcome: Outcome, seconds: float, bytes_in: int, bytes_out: i
         rows.append(("not available", count_of(len(result.not_available_hashes), "record")))
     if bytes_in or bytes_out:
         rows.append(("on the wire", f"{human_size(bytes_in)} in, {human_size(bytes_out)} out"))
-    rows.append(("took", f"{seconds:.2f} s{rate}"))
+    rows.append(("took", f"{span(seconds)}{speed}"))
+    if result.exchange_plan_id:
+        rows.append(("plan", result.exchange_plan_id))
     print_fields(rows)
     print_rejected(dict(result.rejected_hashes))
 
 
-def _ending(outcome: Outcome) -> str:
+def _verdict(outcome: Outcome) -> tuple[str, str]:
+    """How an exchange ended, in one line."""
     result = outcome.result
-    loops = count_of(result.loops, "loop")
+    loops = f"after {count_of(result.loops, 'loop')}"
     if outcome.abort:
         limit = f" at the limit {result.limit_reached}" if result.limit_reached else ""
-        return f"aborted{limit} after {loops}"
+        return BAD, f"aborted{limit} {loops}: {outcome.abort}"
     if result.limit_reached:
-        return f"at the limit {result.limit_reached} after {loops}"
-    if result.closed_by_peer:
-        return f"early: the peer closed it after {loops}"
-    if not result.fixed_point:
-        return f"early: we closed it after {loops}"
-    doubt = ", but not everything was kept" if result.has_refusals else ", but what was sent is not confirmed"
-    return f"at a fixed point after {loops}" + ("" if result.is_converged else doubt)
+        return BAD, f"stopped at the limit {result.limit_reached} {loops}"
+    if result.closed_by_peer or not result.fixed_point:
+        return BAD, f"ended early: {'the peer' if result.closed_by_peer else 'this side'} closed it {loops}"
+    if result.has_refusals:
+        return BAD, f"at a fixed point {loops}, but not everything was kept"
+    if not _could_anything_be_shown(outcome):
+        return BAD, f"at a fixed point {loops}, but nothing was allowed"
+    if not result.is_converged:
+        return OPEN, f"at a fixed point {loops}, but what was sent is not confirmed"
+    moved = f"received {len(result.received_hashes):,}, sent {len(result.sent_hashes):,}"
+    return GOOD, f"converged {loops}: {moved}"
 
 
 def sent_text(result: InterlaceResult) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lace.cli.output.output import print_fields, print_json, print_table, say
+from lace.cli.output.output import print_fields, print_json, say
+from lace.cli.output.tables import print_table
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
