@@ -105,7 +105,9 @@ def test_the_gates_of_one_record_are_walked(visitor: Visitor, world: World) -> N
     assert (shut["stops"], shut["said"]) == ("selected by its own rules", "this side's own rules do not select it")
     assert shut["gates"][-1]["open"] is False
     text = visitor.get(f"/lace/notes/exposure?{urlencode({'record': record, 'ours': '//u//notes//'})}").text
-    assert "It stops here: this side's own rules do not select it" in unescape(text)
+    assert "It stops here, at the gate “selected by its own rules”: this side's own rules do not select it" in unescape(
+        text
+    )
     assert ask(visitor, record="//u//notes//books/reading", expose="all")["why"]["record"] == world.records["third"]
     for wrong in ("nonsense", "//u//nobody//here", "<script>"):
         assert visitor.get(f"/lace/notes/exposure?{urlencode({'record': wrong})}").status == 200

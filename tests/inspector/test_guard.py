@@ -11,6 +11,8 @@ from lace.inspector.guard import MAX_SESSIONS
 from lace.inspector.inspected import Inspected, InspectorLimits
 from lace.inspector.serving import Inspector, inspecting
 
+START = "/static/icon.svg"  # any page would do
+
 
 def test_without_the_token_there_is_nothing(inspector: Inspector) -> None:
     for path in ("/", "/lace/notes", "/static/inspector.js", "/?token=", "/?token=wrong", "/nowhere"):
@@ -36,40 +38,40 @@ def test_the_cookie_is_not_the_token_and_differs_for_each_visit(inspector: Inspe
     assert inspector.token not in first.cookie
     assert secret != second.cookie.partition("=")[2]
     assert len(secret) >= 32
-    assert first.get("/").status == second.get("/").status == 200
-    assert Visitor(inspector, cookie=f"{name}={inspector.token}").get("/").status == 401  # the token is no cookie
+    assert first.get(START).status == second.get(START).status == 200
+    assert Visitor(inspector, cookie=f"{name}={inspector.token}").get(START).status == 401  # the token is no cookie
     assert Visitor(inspector).get(f"/?token={secret}").status == 401  # and the cookie is no token
 
 
 def test_a_session_belongs_to_one_run_of_the_server(visitor: Visitor) -> None:
     with inspecting(Inspected(limits=InspectorLimits())) as other:
         secret = visitor.cookie.partition("=")[2]
-        assert Visitor(other, cookie=f"lace_inspector_{other.port}={secret}").get("/").status == 401
+        assert Visitor(other, cookie=f"lace_inspector_{other.port}={secret}").get(START).status == 401
 
 
 def test_sessions_are_bounded_and_the_oldest_has_to_bring_the_token_again() -> None:
     with inspecting(Inspected(limits=InspectorLimits())) as crowded:
         visitors = [Visitor.admitted(crowded) for _ in range(MAX_SESSIONS + 1)]
-        assert visitors[0].get("/").status == 401
-        assert visitors[1].get("/").status == visitors[-1].get("/").status == 200
+        assert visitors[0].get(START).status == 401
+        assert visitors[1].get(START).status == visitors[-1].get(START).status == 200
 
 
 @pytest.mark.parametrize("cookie", ["", "lace_inspector_1=x", "a", "=;=;", "lace_inspector_{port}=", "\xff=1"])
 def test_a_strange_cookie_opens_nothing(inspector: Inspector, cookie: str) -> None:
     visitor = Visitor(inspector, cookie=cookie.format(port=inspector.port))
-    assert visitor.get("/").status == 401
+    assert visitor.get(START).status == 401
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "0.0.0.0:{port}"])
 def test_a_name_that_was_made_to_point_here_is_refused(visitor: Visitor, host: str) -> None:
     rebound = Visitor(visitor.inspector, visitor.cookie, host.format(port=visitor.inspector.port))
-    assert rebound.get("/").status == 421
+    assert rebound.get(START).status == 421
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1"])
 def test_another_origin_is_refused_even_with_the_cookie(visitor: Visitor, origin: str) -> None:
     origin = origin.format(port=visitor.inspector.port)
-    assert visitor.get("/", Origin=origin).status == 403
+    assert visitor.get(START, Origin=origin).status == 403
     assert visitor.post("/lace/notes/rules", {"rules": ""}, Origin=origin).status == 403
 
 
@@ -78,14 +80,14 @@ def test_a_form_without_an_origin_is_refused(visitor: Visitor) -> None:
 
 
 def test_a_page_of_another_site_cannot_embed_or_fetch(visitor: Visitor) -> None:
-    assert visitor.get("/", Sec_Fetch_Site="cross-site").status == 403
-    assert visitor.get("/", Sec_Fetch_Site="same-site").status == 403
-    assert visitor.get("/", Sec_Fetch_Site="same-origin").status == 200
+    assert visitor.get(START, Sec_Fetch_Site="cross-site").status == 403
+    assert visitor.get(START, Sec_Fetch_Site="same-site").status == 403
+    assert visitor.get(START, Sec_Fetch_Site="same-origin").status == 200
 
 
 def test_every_answer_forbids_what_pages_do_not_need(visitor: Visitor, inspector: Inspector) -> None:
-    for answer in (visitor.get("/"), visitor.get("/nowhere"), visitor.get("/static/inspector.js"),
-                   Visitor(inspector).get("/")):  # fmt: skip
+    for answer in (visitor.get(START), visitor.get("/nowhere"), visitor.get("/static/inspector.js"),
+                   Visitor(inspector).get(START)):  # fmt: skip
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
@@ -107,7 +109,7 @@ def test_a_form_beyond_its_limit_is_refused(visitor: Visitor) -> None:
 
 
 def test_pages_hold_no_script_of_their_own(visitor: Visitor, world: World) -> None:
-    for path in ("/", "/lace/notes", "/lace/notes/rules", f"/lace/notes/record/{world.records['hostile']}"):
+    for path in ("/lace/notes", "/lace/notes/rules", f"/lace/notes/record/{world.records['hostile']}"):
         text = visitor.get(path).text
         assert text.count("<script") == 1, path
         assert '<script src="/static/inspector.js" defer></script>' in text

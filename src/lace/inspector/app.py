@@ -6,7 +6,7 @@ become pages too, with the words of the command line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -27,18 +27,28 @@ from lace.inspector.conversation import capture_page
 from lace.inspector.exposure import exposure_page
 from lace.inspector.guard import CONTENT_POLICY
 from lace.inspector.history import compare
-from lace.inspector.html import tag
+from lace.inspector.home import home
+from lace.inspector.html import Markup, tag
 from lace.inspector.inspected import Inspected, OpenedLace
-from lace.inspector.node import node_page
+from lace.inspector.node import Meter, node_page
 from lace.inspector.overview import overview
-from lace.inspector.page import POSTED, Navigation, Page, respond
+from lace.inspector.page import POSTED, Entry, Navigation, Page, respond
+from lace.inspector.phases import Item
 from lace.inspector.record import record_page, stream_content
 from lace.inspector.rules import rules_page
 from lace.inspector.search import find_page
+from lace.inspector.timeline import timeline
 from lace.inspector.widgets import empty, link
 from lace.inspector.writing import delete_page, put_page
 
 STATIC = Path(__file__).parent / "static"
+PAGES = (  # of a lace: label, address below it, and the key that goes there after `g`
+    ("Home", "", "h"),
+    ("Browse", "/browse", "b"),
+    ("Recent", "/recent", "n"),
+    ("Rules", "/rules", "r"),
+    ("Exposure", "/exposure", "e"),
+)
 Asked = Mapping[str, str]
 LacePage = Callable[[OpenedLace, Asked], Page]
 PlainPage = Callable[[Asked], Page]
@@ -60,7 +70,8 @@ class _Pages:
     def routes(self) -> list[Route | Mount]:
         limits, answers, inspected = self.limits, self.answers, self.inspected
         lace: list[tuple[str, LacePage]] = [
-            ("", lambda opened, asked: browse(opened, asked, limits)),
+            ("", lambda opened, asked: (browse if asked.get("group") else home)(opened, asked, limits)),
+            ("/browse", lambda opened, asked: browse(opened, asked, limits)),
             ("/recent", lambda opened, asked: recent(opened, asked, limits)),
             ("/record/{record}", lambda opened, asked: record_page(opened, asked, limits, write=inspected.write)),
             ("/compare", lambda opened, asked: compare(opened, asked, limits)),
@@ -76,7 +87,8 @@ class _Pages:
             ("/archive/{archive}", self._archive),
         ]
         if inspected.node:
-            plain.append(("/node", lambda asked: node_page(inspected.node, asked)))
+            meter = Meter()
+            plain.append(("/node", lambda asked: node_page(inspected, meter, asked)))
         return [
             *(Route(f"/lace/{{lace}}{path}", self._of_lace(page), methods=["GET", "POST"]) for path, page in lace),
             *(Route(path, self._plain(page), methods=["GET", "POST"]) for path, page in plain),
@@ -104,8 +116,14 @@ class _Pages:
 
     def _capture(self, asked: Asked) -> Page:
         path = self.inspected.captures.get(asked["capture"])
+
+        def line(items: Sequence[Item], asked: Asked) -> Markup:
+            return timeline(self.inspected, f"/capture/{asked['capture']}", items, asked)
+
         return (
-            capture_page(asked["capture"], path, asked, self.limits) if path else _missing("There is no such capture.")
+            capture_page(asked["capture"], path, asked, self.limits, self.inspected.names(), line)
+            if path
+            else _missing("There is no such capture.")
         )
 
     def _archive(self, asked: Asked) -> Page:
@@ -151,21 +169,15 @@ class _Pages:
         """The navigation for the current lace, or for the only one."""
         inspected, laces = self.inspected, self.inspected.laces
         opened = opened or (next(iter(laces.values())) if len(laces) == 1 else None)
-        plain = [(name, f"/capture/{name}") for name in inspected.captures]
-        plain += [(name, f"/archive/{name}") for name in inspected.archives]
-        plain += [("Node", "/node")] if inspected.node else []
+        others = [Entry(slug, f"/lace/{slug}", "") for slug in laces if opened is None or slug != opened.slug]
+        others += [Entry(name, f"/capture/{name}", "") for name in inspected.captures]
+        others += [Entry(name, f"/archive/{name}", "") for name in inspected.archives]
+        others += [Entry("Node", "/node", "o")] if inspected.node else []
         if opened is None:
-            return Navigation(plain)
-        pages = [
-            ("Browse", ""),
-            ("Find", "/find"),
-            ("Recent", "/recent"),
-            ("Rules", "/rules"),
-            ("Exposure", "/exposure"),
-        ]
-        pages += [("Put", "/put")] if inspected.write else []
-        places = [(label, opened.base + path) for label, path in pages]
-        return Navigation(plain, opened.slug if len(laces) > 1 else "", places)
+            return Navigation(others=others)
+        pages = [Entry(label, opened.base + path, key) for label, path, key in PAGES]
+        pages += [Entry("Put", f"{opened.base}/put", "p")] if inspected.write else []
+        return Navigation(lace=opened.slug, base=opened.base, pages=pages, others=others)
 
 
 def _told(work: Callable[[], Page]) -> Page:

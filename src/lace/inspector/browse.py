@@ -15,7 +15,6 @@ from lace.inspector.page import Data, Page, Place
 from lace.inspector.widgets import (
     TIME,
     copyable,
-    count,
     empty,
     hash_link,
     instant,
@@ -30,16 +29,16 @@ from lace.inspector.widgets import (
 from lace.limits import MIB
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash
-from lace.porcelain.tips import Tip, writer_of
+from lace.porcelain.tips import Tip
 from lace.records.coordinate import Coordinate
 from lace.records.validate import validate
 from lace.store.base import Entry
-from lace.store.browsing import Child
+from lace.store.browsing import Child, Count
 from lace.store.columns.tables.coordinates import Space
 
 HERE = "Browse"
 RECENT = "Recent"
-_RECENT_BYTES = 8 * MIB  # of bodies read for one page of recently stored records
+_RECENT_BYTES = 32 * MIB  # of bodies read for one page of recently stored records
 
 
 def browse(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
@@ -76,51 +75,49 @@ def _spaces(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimit
     counts = [opened.browser.count(space, limit=limits.count_to) for space in shown]
     following = None
     if len(found) > limits.page_rows:
-        following = url(opened.base, {"group": group, "from_group": found[-1].group, "from_app": found[-1].app})
-    stat = opened.lace.stat()
-    data: Data = {
-        "path": str(opened.path),
-        "records": stat.records,
-        "stored_bytes": stat.stored_bytes,
-        "file_bytes": stat.file_bytes,
-        "spaces": [
-            {"group": space.group, "app": space.app, "records": n.number, "counted_all": n.is_whole}
-            for space, n in zip(shown, counts, strict=True)
-        ],
-        "next": following,
-    }
+        following = url(
+            f"{opened.base}/browse", {"group": group, "from_group": found[-1].group, "from_app": found[-1].app}
+        )
+    data: Data = {"spaces": spaces_data(shown, counts), "next": following}
+    title = group or "Groups and apps"
+    lead = tag("p", "Every record has a coordinate in a group and an app, except Blobs.", class_="lead")
+    listing = (
+        join(
+            space_table(opened, shown, counts),
+            pager(following, url(f"{opened.base}/browse", {"group": group}) if asked.get("from_group") else None),
+        )
+        if shown
+        else nothing_here(opened, group)
+    )
+    body = join(tag("h1", title), None if group else lead, listing)
+    return Page(title=title, data=data, body=body, crumbs=crumbs(opened, group or ""), here=HERE)
+
+
+def spaces_data(spaces: Sequence[Space], counts: Sequence[Count]) -> list[Data]:
+    """Groups and apps for programs."""
+    return [
+        {"group": space.group, "app": space.app, "records": n.number, "counted_all": n.is_whole}
+        for space, n in zip(spaces, counts, strict=True)
+    ]
+
+
+def space_table(opened: OpenedLace, spaces: Sequence[Space], counts: Sequence[Count]) -> Markup:
+    """Groups and apps with how much is in them."""
     rows = [
         (
             link(space.group, url(opened.base, {"group": space.group})),
             link(space.app, _space_url(opened, space)),
             str(n),
         )
-        for space, n in zip(shown, counts, strict=True)
+        for space, n in zip(spaces, counts, strict=True)
     ]
-    heading = tag("h1", group or opened.slug)
-    lead = tag(
-        "p", f"{count(stat.records, 'record')}, {size(stat.stored_bytes)} in ", tag("code", opened.path), class_="lead"
-    )
-    listing = (
-        join(
-            table("Groups and apps", ("Group", "App", "Records"), rows, right=frozenset({"Records"})),
-            pager(following, url(opened.base, {"group": group}) if asked.get("from_group") else None),
-        )
-        if rows
-        else _nothing(opened, group)
-    )
-    return Page(
-        title=group or opened.slug,
-        data=data,
-        body=join(heading, lead, listing),
-        crumbs=crumbs(opened, group or "") if group else (),
-        here=HERE,
-    )
+    return table("Groups and apps", ("Group", "App", "Records"), rows, right=frozenset({"Records"}))
 
 
-def _nothing(opened: OpenedLace, group: str | None) -> Markup:
+def nothing_here(opened: OpenedLace, group: str | None = None) -> Markup:
+    """What is said where there is no coordinate."""
     if group:
-        return empty(f"There are no records under the group {group}.", link("All groups", opened.base))
+        return empty(f"There are no records under the group {group}.", link("All groups", f"{opened.base}/browse"))
     if opened.lace.stat().records:
         return empty(
             "There are only Blobs here, which have no coordinate.", link("Recently stored", f"{opened.base}/recent")
@@ -166,7 +163,7 @@ def _names(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
             _jump(opened, space, under, start), _name_table(opened, space, under, rows, tips), pager(following, first)
         )
     else:
-        listing = empty("There are no records below this name.", link("All groups and apps", opened.base))
+        listing = empty("There are no records below this name.", link("All groups and apps", f"{opened.base}/browse"))
     lead = tag("p", copyable(f"//{group}//{app}//{under}"), class_="lead")
     return Page(
         title=title,
@@ -201,8 +198,9 @@ def _name_row(opened: OpenedLace, space: Space, under: str, child: Child, tip: T
     shown = tip.entry if tip is not None else next(iter(opened.browser.versions(space, child.name, limit=1)), None)
     if shown is None:  # removed since the names were read
         return label, str(child.held), "", "", ""
-    name = join(link(label, record_url(opened, shown.hash)), several(tip) if tip is not None else no_tip())
-    return name, str(child.held), instant(shown.tai), signer(shown.signer), size(shown.data_length)
+    marks = several(opened, tip) if tip is not None else no_tip(opened, space.group, space.app, child.name)
+    name = join(link(label, record_url(opened, shown.hash), title=shown.hash), marks)
+    return name, str(child.held), instant(shown.tai), signer(shown.signer, opened.names()), size(shown.data_length)
 
 
 def _child_data(child: Child, tip: Tip | None) -> Data:
@@ -227,17 +225,22 @@ def tip_data(tip: Tip | None) -> Data:
     return {"tip": entry_data(tip.entry), "concurrent": [entry_data(entry) for entry in tip.concurrent]}
 
 
-def several(tip: Tip) -> Markup | None:
+def several(opened: OpenedLace, tip: Tip) -> Markup | None:
     """A badge for a tip whose coordinate has several writers: how many, and on demand who and when."""
     if not tip.concurrent:
         return None
-    said = "; ".join(f"{writer_of(entry)}, {utc(entry.tai)} UTC" for entry in (tip.entry, *tip.concurrent))
+    names = opened.names()
+    said = "; ".join(f"{names.told(entry.signer)}, {utc(entry.tai)} UTC" for entry in (tip.entry, *tip.concurrent))
     return join(" ", tag("span", f"{len(tip.concurrent) + 1} writers", class_="badge warn", title=said))
 
 
-def no_tip() -> Markup:
-    """A badge for a name without a tip."""
-    title = "Every version is withdrawn, dated too far ahead, or by somebody who may not write here."
+def no_tip(opened: OpenedLace, group: str, app: str, name: str) -> Markup:
+    """A badge for a name without a tip: withdrawn, or why not."""
+    by = opened.lace.withdrawal(Coordinate(group=group, app=app, name=name))
+    if by is not None:
+        said = f"by {opened.names().told(by.signer)}, {utc(by.tai)} UTC"
+        return join(" ", tag("span", "withdrawn", class_="badge warn", title=said))
+    title = "Every version is dated too far ahead, or by somebody who may not write here."
     return join(" ", tag("span", "no tip", class_="badge warn", title=title))
 
 
@@ -255,19 +258,14 @@ def entry_data(entry: Entry) -> Data:
 def recent(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
     """Recently stored records, regardless of their coordinate and time."""
     before = number_of(asked.get("before"))
-    found = opened.browser.newest_records(before=before, limit=limits.page_rows)
-    bodies = opened.lace.store.get_first([record for _, record in found], _RECENT_BYTES)
-    shown = found[: len(bodies)]
-    rows = [_summary(record, body) for (_, record), body in zip(shown, bodies, strict=True)]
-    more = len(shown) < len(found) or len(found) == limits.page_rows
-    following = url(f"{opened.base}/recent", {"before": shown[-1][0]}) if shown and more else None
+    rows, following = recent_rows(opened, before, limits.page_rows)
     body = (
         join(
             record_table(opened, "Recently stored", rows),
             pager(following, f"{opened.base}/recent" if before is not None else None),
         )
         if rows
-        else _nothing(opened, None)
+        else nothing_here(opened)
     )
     lead = tag("p", "In the order in which they were stored here, regardless of their own time.", class_="lead")
     return Page(
@@ -279,24 +277,57 @@ def recent(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits
     )
 
 
+def recent_rows(opened: OpenedLace, before: int | None, limit: int) -> tuple[list[Data], str | None]:
+    """Recently stored records, and the address of those stored before them."""
+    found = opened.browser.newest_records(before=before, limit=limit)
+    bodies = opened.lace.store.get_first([record for _, record in found], _RECENT_BYTES)
+    shown = found[: len(bodies)]
+    rows = [_summary(record, body) for (_, record), body in zip(shown, bodies, strict=True)]
+    more = len(shown) < len(found) or len(found) == limit
+    return rows, url(f"{opened.base}/recent", {"before": shown[-1][0]}) if shown and more else None
+
+
 def record_table(opened: OpenedLace, caption: str, rows: Sequence[Data]) -> Markup:
-    """Records with what their own headers say."""
+    """Records with what their own headers say, and a mark for those that are contested or not the tip."""
+    names = opened.names()
     cells = [
         (
-            hash_link(row["hash"], record_url(opened, row["hash"])),
-            row["coordinate"] or tag("span", "no coordinate", class_="faint"),
+            join(_record_link(opened, row), _standing(opened, row)),
             instant(row["tai"]) if row["tai"] else "",
-            signer(row["signer"]) if row["tai"] else "",
+            signer(row["signer"], names) if row["tai"] else "",
             size(row["data_length"]),
         )
         for row in rows
     ]
-    return table(caption, ("Record", "Coordinate", TIME, "Signed by", "Size"), cells, right=frozenset({"Size"}))
+    return table(caption, ("Record", TIME, "Signed by", "Size"), cells, right=frozenset({"Size"}))
+
+
+def _record_link(opened: OpenedLace, row: Data) -> Markup:
+    address = record_url(opened, row["hash"])
+    if not row["coordinate"]:
+        return join(hash_link(row["hash"], address), " ", tag("span", "no coordinate", class_="faint"))
+    return link(row["coordinate"], address, title=row["hash"])
+
+
+def _standing(opened: OpenedLace, row: Data) -> Markup | None:
+    """What its coordinate makes of a record: nothing to say if it is the only writer's tip."""
+    if not row["coordinate"]:
+        return None
+    tip = tip_at(opened, row["group"], row["app"], row["name"])
+    if tip is None:
+        return no_tip(opened, row["group"], row["app"], row["name"])
+    older = tip.entry.hash != row["hash"] and join(
+        " ", tag("span", "older", class_="badge", title=f"The tip is {tip.entry.hash}")
+    )
+    return join(several(opened, tip), older or None)
 
 
 def _summary(record: RecordHash, body: bytes | None) -> Data:
     """A row about a record; if it was removed meanwhile or is damaged, with as much as is known."""
-    found: Data = {"hash": record, "coordinate": "", "tai": "", "signer": None, "data_length": 0}
+    found: Data = {
+        "hash": record, "coordinate": "", "group": "", "app": "", "name": "", "tai": "", "signer": None,
+        "data_length": 0,
+    }  # fmt: skip
     if body is None:
         return found
     try:
@@ -304,10 +335,12 @@ def _summary(record: RecordHash, body: bytes | None) -> Data:
     except LaceError:
         return found
     parts = valid.parts
-    coordinate = f"//{parts.group}//{parts.app}//{parts.name}" if parts.group else ""
     return {
         **found,
-        "coordinate": coordinate,
+        "coordinate": f"//{parts.group}//{parts.app}//{parts.name}" if parts.group else "",
+        "group": parts.group,
+        "app": parts.app,
+        "name": parts.name,
         "tai": parts.tai,
         "signer": parts.signed_by or None,
         "data_length": valid.data_length,

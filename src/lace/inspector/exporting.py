@@ -13,9 +13,11 @@ from pathlib import Path
 from lace.errors import InvalidLacegram
 from lace.inspector.answers import ask
 from lace.inspector.content import hex_dump
-from lace.inspector.conversation import read_told, show_told
+from lace.inspector.conversation import read_told, show_steps, told_data
 from lace.inspector.html import Markup, join, raw_text_element, tag
 from lace.inspector.inspected import Inspected, InspectorLimits, OpenedLace
+from lace.inspector.names import Names, speller
+from lace.inspector.phases import placed, steps
 from lace.inspector.prooftree import show_explanation
 from lace.inspector.record import KINDS, read_content_head
 from lace.inspector.widgets import (
@@ -38,6 +40,7 @@ from lace.records.model import ValidRecord
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STATIC = Path(__file__).parent / "static"
+STYLES = ("lace.css", "inspector.css")
 _TOLD_ITEMS = 20_000
 
 
@@ -47,13 +50,13 @@ def export_html(inspected: Inspected, *, rules: str = "", goal: str = "") -> Mar
         _explained(opened, rules, goal) if goal else _lace(opened, inspected.limits)
         for opened in inspected.laces.values()
     ]
-    parts += [_conversation(name, path) for name, path in inspected.captures.items()]
+    parts += [_conversation(name, path, inspected.names()) for name, path in inspected.captures.items()]
     titles = [*inspected.laces, *inspected.captures]
     return _document(goal or ", ".join(titles), join(parts))
 
 
 def _document(title: str, body: Markup) -> Markup:
-    styles = (_STATIC / "inspector.css").read_text(encoding="utf-8").replace('url("icon.svg")', "none")
+    styles = "".join((_STATIC / name).read_text(encoding="utf-8") for name in STYLES).replace('url("icon.svg")', "none")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -66,10 +69,12 @@ def _document(title: str, body: Markup) -> Markup:
     return Markup("<!doctype html>\n" + tag("html", head, tag("body", tag("main", body)), lang="en") + "\n")
 
 
-def _conversation(name: str, path: Path) -> Markup:
+def _conversation(name: str, path: Path, names: Names) -> Markup:
     told = list(islice(read_told(path), _TOLD_ITEMS))
     return join(
-        tag("h1", name), tag("p", f"A conversation of {count(len(told), 'item')}.", class_="lead"), show_told(told)
+        tag("h1", name),
+        tag("p", f"A conversation of {count(len(told), 'item')}.", class_="lead"),
+        show_steps(steps(placed(map(told_data, told))), names),
     )
 
 
@@ -83,7 +88,9 @@ def _explained(opened: OpenedLace, rules: str, goal: str) -> Markup:
     lead = tag(
         "p", "Over ", tag("code", opened.path.name), f", {count(opened.lace.stat().records, 'record')}.", class_="lead"
     )
-    return join(tag("h1", goal), lead, show_explanation(asked.explain(goal)), section("Rules", source))
+    return join(
+        tag("h1", goal), lead, show_explanation(asked.explain(goal), speller(opened.names())), section("Rules", source)
+    )
 
 
 def _lace(opened: OpenedLace, limits: InspectorLimits) -> Markup:
@@ -119,7 +126,7 @@ def _record(opened: OpenedLace, record: ValidRecord, here: frozenset[str], limit
     if parts.group:
         rows += [
             (TIME, instant(parts.tai)),
-            ("Signed by", tag("code", parts.signed_by) if parts.signed_by else signer(None)),
+            ("Signed by", tag("code", parts.signed_by) if parts.signed_by else signer(None, None)),
         ]
     rows += [(name, _value(value, here)) for name, value in parts.headers]
     body = join(fields(rows), tag("pre", tag("code", text), class_="content"))

@@ -22,9 +22,10 @@ from lace.inspector.answers import TYPING_LIMITS
 from lace.inspector.browse import crumbs, record_table, summaries
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.inspected import OpenedLace
+from lace.inspector.names import Names, fact, speller
 from lace.inspector.page import Data, Page
 from lace.inspector.rules import error_data, row_pager
-from lace.inspector.widgets import copyable, count, empty, fields, figure, notice, prose, section, short, table
+from lace.inspector.widgets import copyable, count, empty, fields, figure, fold, notice, prose, short, table
 from lace.notation.decimal import natural
 from lace.notation.identifiers import Verifier
 from lace.people.kinds import PolicyKind
@@ -41,7 +42,6 @@ from lace.porcelain.query import base_of
 from lace.porcelain.visibility import runtime_facts
 from lace.porcelain.why import Gate, Walk, WhySide, known_target, walk
 from lace.runtime.clock import SystemClock
-from lace.runtime.identity.keyring import KeyRing
 from lace.values import dataclass
 
 T = TypeVar("T")
@@ -49,6 +49,7 @@ Part = tuple[int, Sequence[str]]  # how many records, and some of them
 HERE = "Exposure"
 _EVERY_RECORD = (Positive(Atom(HAVE, (Variable("P"),))),)  # the body of a rule that lowering writes, variable and all
 _ROWS = 20  # of each list: there are two, and the plan below them
+_RULES = ("ours", "theirs", "expose")
 _WORDS = "all, a coordinate such as //u//notes//, a hash, or rules"
 
 
@@ -104,17 +105,14 @@ def exposure_page(opened: OpenedLace, asked: Mapping[str, str]) -> Page:
     choice = ExposureForm.of(asked, opened.lace.policy())
     start = natural(asked.get("start", "")) or 0
     shown = work_out(opened, choice, start, _ROWS)
-    outcome = tag("div", _outcome(opened, shown, start), id="outcome", data_errors=json.dumps(shown.errors))
+    outcome = tag("div", _outcome(opened, choice, shown, start), id="outcome", data_errors=json.dumps(shown.errors))
     total = opened.lace.stat().records
+    lead = "Ask about a record and somebody; the rules of this lace answer, gate by gate."
+    is_open = bool(shown.errors) or any(asked.get(name) for name in _RULES)
     body = join(
-        tag("h1", "Exposure"),
-        tag(
-            "p",
-            "What the rules of a peer see of this lace, what it would be sent, and the plan that both sides "
-            "would compute.",
-            class_="lead",
-        ),
-        _form(opened, choice, outcome),
+        tag("h1", "May somebody read something?"),
+        tag("p", lead, class_="lead"),
+        _form(opened, choice, outcome, is_open=is_open),
     )
     data: Data = {
         "errors": shown.errors,
@@ -139,7 +137,7 @@ def work_out(opened: OpenedLace, choice: ExposureForm, start: int, limit: int) -
     ours = _read(errors, "ours", choice.ours, selector)
     theirs = _read(errors, "theirs", choice.theirs, selector)
     exposed = _read(errors, "expose", choice.expose, lambda text: exposures(text, ours)) if ours else None
-    verifier = _read(errors, "viewer", choice.viewer, _verifier)
+    verifier = _read(errors, "viewer", choice.viewer, lambda text: _verifier(opened.names(), text))
     if errors or ours is None or theirs is None or exposed is None:
         return ExposureShown(errors)
     try:
@@ -148,9 +146,9 @@ def work_out(opened: OpenedLace, choice: ExposureForm, start: int, limit: int) -
         return ExposureShown([], limit=str(error))
 
 
-def _verifier(text: str) -> Verifier | None:
+def _verifier(names: Names, text: str) -> Verifier | None:
     """The verifier in the field; None if it is empty or the label of a peer that proves no identity."""
-    return None if not text or is_opaque(text) else KeyRing.of_user().verifier(text)
+    return None if not text or is_opaque(text) else names.verifier(text)
 
 
 def _work_out(
@@ -225,12 +223,15 @@ def _read(errors: list[Data], field: str, text: str, read: Callable[[str], T]) -
     return None
 
 
-def _field(name: str, label: str, value: str, placeholder: str) -> tuple[Markup, Markup]:
-    look = {"placeholder": placeholder, "spellcheck": "false", "data_live": True, "class_": "wide-field"}
-    return tag("label", label, for_=name), tag("input", name=name, id=name, value=value, **look)
-
-
-def _form(opened: OpenedLace, choice: ExposureForm, outcome: Markup) -> Markup:
+def _form(opened: OpenedLace, choice: ExposureForm, outcome: Markup, *, is_open: bool) -> Markup:
+    people = tag("datalist", [tag("option", value=word) for word in opened.names().words()], id="people")
+    look = {"spellcheck": "false", "autocomplete": "off", "data_live": True}
+    who = tag("input", name="viewer", id="viewer", value=choice.viewer, placeholder="a stranger", list="people",
+              aria_label="Viewer", title="A name, a verifier, or nothing: a stranger", **look)  # fmt: skip
+    what = tag("input", name="record", id="record", value=choice.record, placeholder="anything", aria_label="Record",
+               title="A hash or a coordinate such as //u//notes//books/reading", **look)  # fmt: skip
+    ask = tag("div", tag("span", "May"), who, people, tag("span", "read"), what, tag("span", "?"),
+              tag("button", "Ask", class_="primary"), class_="question")  # fmt: skip
     ours = _editor("ours", "Our rules", choice.ours, f"What this side selects: {_WORDS}.")
     theirs = _editor("theirs", "Their rules", choice.theirs, f"What the peer selects: {_WORDS}.")
     hint = "all, selected (what our rules select), none, or rules for AllowQueryRecord(Viewer,P)."
@@ -240,24 +241,12 @@ def _form(opened: OpenedLace, choice: ExposureForm, outcome: Markup) -> Markup:
         tag("input", type="checkbox", name="send_gate", value="on", checked=choice.send_gate, data_live=True),
         " Send only what the viewer may query",
     )
-    who = tag(
-        "div",
-        *_field("viewer", "Viewer", choice.viewer, "V.….H3, or a key's name"),
-        tag(
-            "p",
-            "A verifier, or the name of one of your keys, counts as proven; empty means a peer that proves nobody.",
-            class_="note",
-        ),
-        *_field(
-            "record", "Why would this record arrive, or not?", choice.record, "a hash, or //u//notes//books/reading"
-        ),
-        tag("input", type="hidden", name="send_gate", value="off"),
-        tag("p", gate),
-        tag("button", "Show", class_="primary"),
-        class_="stack",
-    )
-    grid = tag("div", ours, theirs, expose, who, class_="columns")
-    return tag("form", grid, outcome, method="post", action=f"{opened.base}/exposure")
+    unchecked = tag("input", type="hidden", name="send_gate", value="off")
+    columns = tag("div", ours, theirs, expose, tag("div", unchecked, tag("p", gate)), class_="columns")
+    by_policy = opened.lace.policy() is not None
+    note = "both sides go by the policy of this lace" if by_policy else "this lace has no policy: say which to assume"
+    rules = fold("Under these rules", columns, note=note, name="under", is_open=is_open)
+    return tag("form", ask, rules, outcome, method="post", action=f"{opened.base}/exposure")
 
 
 def _editor(name: str, label: str, text: str, hint: str) -> Markup:
@@ -283,7 +272,7 @@ def _editor(name: str, label: str, text: str, hint: str) -> Markup:
     )
 
 
-def _outcome(opened: OpenedLace, shown: ExposureShown, start: int) -> Markup:
+def _outcome(opened: OpenedLace, choice: ExposureForm, shown: ExposureShown, start: int) -> Markup:
     if shown.limit:
         return notice("bad", shown.limit)
     if shown.errors or shown.plan is None or shown.policy is None:
@@ -300,40 +289,40 @@ def _outcome(opened: OpenedLace, shown: ExposureShown, start: int) -> Markup:
         ]
         return tag("div", tag("ul", items, class_="errors"), class_="notice bad", role="status")
     total = opened.lace.stat().records
+    who = _called(opened, choice)
     warnings = [
         notice("warning", join(tag("strong", prose(one.text)), " ", prose(one.remedy))) for one in shown.notices
     ]
-    seen = _records(
-        opened,
-        "What its rules can see",
-        shown.visible,
-        start,
-        f"{shown.visible[0]:,} of {count(total, 'record')}",
-    )
-    sent = _records(
-        opened,
-        "What would be sent",
-        shown.sent,
-        start,
-        f"{count(shown.sent[0], 'record')}, if the peer has none of them and advertises nothing",
-    )
     figures = tag(
         "div",
-        figure(f"{shown.visible[0]:,}", f"of {count(total, 'record')} are visible"),
+        figure(f"{shown.visible[0]:,}", f"of {count(total, 'record')} {who} may see"),
         figure(f"{shown.sent[0]:,}", "would be sent"),
-        figure(str(shown.policy.view), "is in the view"),
         class_="figures",
     )
-    way = show_walk(shown.walked) if shown.walked else None
-    return join(warnings, figures, way, seen, sent, _plan(shown.plan), _rules(shown.policy))
+    seen = _records(opened, f"What {who} may see", shown.visible, start,
+                    f"{shown.visible[0]:,} of {count(total, 'record')}")  # fmt: skip
+    sent = _records(opened, "What would be sent", shown.sent, start,
+                    f"{count(shown.sent[0], 'record')}, if the peer has none of them")  # fmt: skip
+    answer = show_walk(opened, shown.walked, who, choice.record) if shown.walked else None
+    return join(answer, warnings, figures, seen, sent, _plan(shown.plan), _rules(opened, shown.policy))
+
+
+def _called(opened: OpenedLace, choice: ExposureForm) -> str:
+    """The viewer in a sentence."""
+    if not choice.viewer or is_opaque(choice.viewer):
+        return "a stranger"
+    return choice.viewer if not choice.viewer.startswith("V.") else opened.names().told(choice.viewer)
 
 
 def _records(opened: OpenedLace, title: str, found: Part, start: int, note: str) -> Markup:
     total, shown = found
-    if not total:
-        return section(title, empty("Nothing."), note=note)
     pages = row_pager(start, len(shown), total, _ROWS)
-    return section(title, record_table(opened, title, summaries(opened, shown)), pages, note=note)
+    listing = record_table(opened, title, summaries(opened, shown)) if total else empty("Nothing.")
+    return fold(title, listing, pages, note=note, name=_anchor(title), is_open=start > 0)
+
+
+def _anchor(title: str) -> str:
+    return "part-" + "-".join(title.lower().split()[-2:])
 
 
 def _plan(plan: ExchangePlan) -> Markup:
@@ -347,20 +336,16 @@ def _plan(plan: ExchangePlan) -> Markup:
     rows += [("Lowering", plan.lowering), ("Advertised fields", read)]
     text = "\n".join(plan.contents.lines)
     transcript = tag("pre", tag("code", text), class_="content", tabindex="0", role="region", aria_label="Transcript")
-    return section(
-        "Plan",
-        fields(rows),
-        tag("h3", "Transcript"),
-        transcript,
-        note="Both sides compute this from the two rule files alone.",
-    )
+    note = "both sides compute it from the two rule files alone"
+    return fold("Plan", fields(rows), tag("h3", "Transcript"), transcript, note=note, name="part-plan")
 
 
-def _rules(policy: LoweredPolicy) -> Markup:
-    rows = [(tag("code", rule.line), rule.stage, rule.detail) for rule in policy.provenance.rules]
+def _rules(opened: OpenedLace, policy: LoweredPolicy) -> Markup:
+    spell = speller(opened.names(), opened.base)
+    rows = [(spell(rule.line), rule.stage, rule.detail) for rule in policy.provenance.rules]
     listing = table("Rules that run here", ("Rule", "Made by", "For"), rows)
-    summary = tag("summary", f"The {count(len(rows), 'rule')} that would run here")
-    return tag("details", summary, listing, class_="more")
+    note = f"{count(len(rows), 'rule')}, each with what made it"
+    return fold("Rules that would run here", listing, note=note, name="part-rules")
 
 
 def _rule_data(rule: LoweredRule) -> Data:
@@ -398,28 +383,44 @@ def walk_data(walked: Walk) -> Data:
     return {"record": walked.record, **stops, "gates": gates}
 
 
-def show_walk(walked: Walk) -> Markup:
-    """The gates in order, and what the last of them means."""
+def show_walk(opened: OpenedLace, walked: Walk, who: str, asked_for: str) -> Markup:
+    """Yes or no in one line, at which gate and why, and every gate folded below."""
+    what = tag("strong", asked_for if asked_for.startswith("//") else short(asked_for), title=walked.record)
     stopped = walked.stopped
+    beginning = who.replace("a stranger", "A stranger")
     if stopped is not None:
-        verdict = notice(
-            "bad", join(tag("strong", prose(f"It stops {stopped.side}: {stopped.sentence}. ")), prose(stopped.remedy))
+        said = join(
+            tag("p", tag("b", "No. ", class_="answer"), beginning, " would not get ", what, "."),
+            tag("p", f"It stops {stopped.side}, at the gate “{stopped.name}”: ", prose(stopped.said), "."),
+            stopped.remedy and tag("p", "To change that: ", prose(stopped.remedy)),
         )
+        verdict = notice("bad", said)
     elif walked.unknown:
-        verdict = notice("warning", "Every gate that can be checked from here is open.")
+        unknown = ", ".join(f"“{gate.name}”" for gate in walked.unknown)
+        said = join(
+            tag("p", tag("b", "Yes, ", class_="answer"), "as far as this side decides: ", who, " may read ", what, "."),
+            tag("p", f"Only the other side can tell: {unknown}."),
+        )
+        verdict = notice("good", said)
     else:
-        verdict = notice("good", "Every gate is open: an exchange would move it.")
-    items = [tag("li", _gate(gate)) for gate in walked.gates]
-    return section(
-        "The way of one record", verdict, tag("ol", items, class_="gates"), note=tag("code", short(walked.record))
+        verdict = notice("good", tag("p", tag("b", "Yes. ", class_="answer"), beginning, " would get ", what,
+                                     ": every gate is open."))  # fmt: skip
+    items = [tag("li", _gate(opened, gate)) for gate in walked.gates]
+    gates = fold(
+        "Each gate on its way",
+        tag("ol", items, class_="gates"),
+        note=f"{count(len(items), 'gate')}{', shut at the last' if stopped is not None else ''}",
+        name="part-gates",
     )
+    return tag("div", verdict, gates, id="answer")
 
 
-def _gate(gate: Gate) -> Markup:
+def _gate(opened: OpenedLace, gate: Gate) -> Markup:
     said, kind = _MARKS[gate.passed]
     title = gate.said if gate.passed is False else gate.name
     head = join(tag("strong", prose(title)), " ", tag("span", f"{gate.side}, {said}", class_=f"badge {kind}"))
     words = tag("p", prose(gate.said), class_="note") if title != gate.said and gate.said not in ("yes", "") else None
     if not gate.because:
         return join(head, words)
-    return join(tag("details", tag("summary", head), tag("pre", gate.because), open=gate.passed is False), words)
+    because = fact(gate.because, opened.names(), opened.base)
+    return join(tag("details", tag("summary", head), tag("pre", because), open=gate.passed is False), words)

@@ -6,19 +6,20 @@ Rule: the tip is what `Lace.tip` says it is; if several keys wrote one coordinat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from lace.inspector.browse import crumbs, entry_data, record_url
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.inspected import InspectorLimits, OpenedLace
 from lace.inspector.page import Page
 from lace.inspector.widgets import (
-    TIME,
     empty,
     fields,
     hash_link,
     instant,
     link,
     notice,
+    section,
     short,
     signer,
     size,
@@ -27,69 +28,127 @@ from lace.inspector.widgets import (
     utc,
 )
 from lace.porcelain.difference import difference
-from lace.porcelain.tips import Tip, writer_of
+from lace.porcelain.tips import Tip
+from lace.records.coordinate import Coordinate
 from lace.records.model import ValidRecord
-from lace.records.tip import JudgedVersion, VersionState, Withdrawals
+from lace.records.tip import JudgedVersion, VersionState
 from lace.store.base import Entry
+from lace.store.browsing import Count
+from lace.values import dataclass
 
 HERE = "Browse"
 NOT_KNOWN = ", signed by a key that this lace does not know"
 _MOST_LINES = 2000
 
 
-def versions_of(opened: OpenedLace, record: ValidRecord, limits: InspectorLimits) -> list[Entry]:
-    """The newest versions of a record's coordinate, as many as are searched for its writers."""
-    if record.type == "B":
-        return []
-    space = opened.browser.space(record.parts.group, record.parts.app)
-    return opened.browser.versions(space, record.parts.name, limit=limits.count_to) if space else []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """One page of the versions of a coordinate, newest first, and what one of them counts for."""
+
+    versions: Sequence[JudgedVersion[Entry]] = ()
+    older: Entry | None = None  # the version behind the last one shown
+    start: int = 0
+    total: Count | None = None  # None: a Blob has no coordinate
+    state: VersionState | None = None
+    by: Entry | None = None  # what withdrew it
+
+    def data(self) -> dict[str, object]:
+        """For programs."""
+        return {
+            "versions": [{**entry_data(one.version), "state": str(one.state)} for one in self.versions],
+            "versions_start": self.start,
+            "versions_total": self.total.number if self.total else 0,
+            "versions_more": self.older is not None,
+        }
 
 
-def show_history(
-    opened: OpenedLace, record: ValidRecord, versions: Sequence[Entry], tip: Tip | None, limits: InspectorLimits
-) -> Markup:
-    """The versions as a table, each with a link to what it changed."""
-    if record.type == "B":
-        return empty("A Blob has no coordinate, so it has no history.")
-    shown = versions[: limits.versions]
-    withdrawals = Withdrawals.of(versions, opened.lace.tip_policy())
+def history_of(opened: OpenedLace, record: ValidRecord, start: int, limits: InspectorLimits) -> History:
+    """The versions of a record's coordinate from a place on, and what the record counts for among the newest ones."""
+    parts = record.parts
+    space = opened.browser.space(parts.group, parts.app) if record.type != "B" else None
+    if space is None:
+        return History()
+    total = opened.browser.version_count(space, parts.name, limit=limits.versions_counted)
+    start = min(start, max(0, total.number - 1)) // limits.versions * limits.versions
+    end = start + limits.versions
+    shown: list[JudgedVersion[Entry]] = []
+    own = None
+    place = Coordinate(group=parts.group, app=parts.app, name=parts.name)
+    looked_at = max(end + 1, limits.count_to)
+    for number, one in enumerate(islice(opened.lace.history(place), looked_at)):
+        if start <= number <= end:
+            shown.append(one)
+        if one.version.hash == record.hash:
+            own = one
+        if own is not None and number > end:
+            break
+    older = shown[limits.versions].version if len(shown) > limits.versions else None
+    return History(versions=shown[: limits.versions], older=older, start=start, total=total,
+                   state=own.state if own else None, by=own.by if own else None)  # fmt: skip
+
+
+def show_history(opened: OpenedLace, record: ValidRecord, history: History, tip: Tip | None) -> Markup:
+    """The versions as a table, each with a link to what it changed, and links to the other pages."""
+    if history.total is None:
+        return Markup("")
+    names = opened.names()
     rows = []
-    for place, entry in enumerate(shown):
-        older = versions[place + 1] if place + 1 < len(versions) else None
-        change = link("what changed", compare_url(opened, older.hash, entry.hash)) if older else "first version"
+    for place, one in enumerate(history.versions):
+        entry = one.version
+        behind = history.versions[place + 1].version if place + 1 < len(history.versions) else history.older
+        change = link("what changed", compare_url(opened, behind.hash, entry.hash)) if behind else "first version"
         mark = tag("span", "this one", class_="badge") if entry.hash == record.hash else None
         is_tip = tag("span", "tip", class_="badge good") if tip is not None and entry.hash == tip.entry.hash else None
-        is_tip = is_tip or _withdrawn(withdrawals.judge(entry))
+        when = link(instant(entry.tai), record_url(opened, entry.hash), title=entry.hash)
         rows.append(
             (
-                join(hash_link(entry.hash, record_url(opened, entry.hash)), " ", is_tip, " ", mark),
-                instant(entry.tai),
-                signer(entry.signer),
+                join(when, " ", is_tip or _judged(opened, one), " ", mark),
+                signer(entry.signer, names),
                 size(entry.data_length),
                 change,
             )
         )
-    listing = table(
-        "Versions, newest first", ("Version", TIME, "Signed by", "Size", "Change"), rows, right=frozenset({"Size"})
-    )
-    more = len(versions) > limits.versions
-    return join(
+    listing = table("Versions, newest first", ("Version (UTC)", "Signed by", "Size", "Change"), rows,
+                    right=frozenset({"Size"}))  # fmt: skip
+    return section(
+        "History",
         writers(opened, tip),
         listing,
-        more and tag("p", f"The newest {len(shown)} versions.", class_="note"),
+        _pages(opened, record, history),
+        note=f"{history.total} {'version' if history.total.number == 1 else 'versions'}",
     )
 
 
-def _withdrawn(found: JudgedVersion[Entry]) -> Markup | None:
-    """A badge for a version that is withdrawn, or that withdraws others."""
-    if found.by is not None:
-        said = f"by {writer_of(found.by)}, {utc(found.by.tai)} UTC"
-        return tag("span", "withdrawn", class_="badge warn", title=said)
-    if found.state is VersionState.BARRED:
-        return tag("span", "barred", class_="badge warn", title="The policy lets only others write here.")
-    if found.state is VersionState.RETRACTS:
-        return tag("span", "withdraws", class_="badge warn", title="It withdraws versions and has nothing to read.")
-    return None
+def _pages(opened: OpenedLace, record: ValidRecord, history: History) -> Markup | None:
+    if not history.start and history.older is None:
+        return None
+    step = len(history.versions)
+    said = f"{history.start + 1:,} to {history.start + step:,} of {history.total}"
+    newer = history.start and link("Newer", _page_url(opened, record, max(0, history.start - step)), class_="button")
+    older = history.older and link("Older", _page_url(opened, record, history.start + step), class_="button")
+    return tag("nav", newer or None, older or None, tag("span", said, class_="note"), class_="pager",
+               aria_label="Pages of the history")  # fmt: skip
+
+
+def _page_url(opened: OpenedLace, record: ValidRecord, start: int) -> str:
+    return record_url(opened, record.hash, versions=start or None) + "#history"
+
+
+def _judged(opened: OpenedLace, found: JudgedVersion[Entry]) -> Markup | None:
+    """A badge for a version that does not simply stand."""
+    match found.state:
+        case VersionState.WITHDRAWN:
+            by = found.by
+            said = f"by {opened.names().told(by.signer)}, {utc(by.tai)} UTC" if by is not None else None
+            return tag("span", "withdrawn", class_="badge warn", title=said)
+        case VersionState.BARRED:
+            return tag("span", "barred", class_="badge warn", title="The policy lets only others write here.")
+        case VersionState.RETRACTS:
+            return tag("span", "withdraws", class_="badge warn", title="It withdraws versions and has nothing to read.")
+        case VersionState.AHEAD:
+            return tag("span", "dated ahead", class_="badge warn", title="Dated too far ahead to be the tip.")
+        case VersionState.STANDS:
+            return None
 
 
 def writers(opened: OpenedLace, tip: Tip | None) -> Markup | None:
@@ -100,12 +159,12 @@ def writers(opened: OpenedLace, tip: Tip | None) -> Markup | None:
     listed = [
         tag(
             "li",
-            tag("code", writer_of(entry)),
+            signer(entry.signer, opened.names()),
             ": newest version ",
-            hash_link(entry.hash, record_url(opened, entry.hash)),
-            " of ",
-            instant(entry.tai),
-            None if entry.signer is None or entry.signer in known else tag("span", NOT_KNOWN, class_="faint"),
+            link(join(instant(entry.tai), " UTC"), record_url(opened, entry.hash), title=entry.hash),
+            None
+            if entry.signer is None or entry.signer in known or opened.names().name_of(entry.signer)
+            else tag("span", NOT_KNOWN, class_="faint"),
         )
         for known in [frozenset(opened.lace.known_keys())]
         for entry in newest
@@ -136,7 +195,7 @@ def compare(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimit
                 " ",
                 instant(one.parts.tai),
                 " ",
-                signer(one.parts.signed_by or None),
+                signer(one.parts.signed_by or None, opened.names()),
             ),
         )
         for label, one in (("Older", older), ("Newer", newer))
@@ -167,8 +226,3 @@ def _line(line: str) -> Markup:
     kind = {"+": "ins", "-": "del"}.get(line[:1])
     shown = tag(kind, line) if kind else tag("span", line, class_="faint" if line.startswith("@@") else None)
     return join(shown, "\n")
-
-
-def entries_data(versions: Sequence[Entry]) -> list[dict[str, object]]:
-    """The versions for programs."""
-    return [entry_data(entry) for entry in versions]

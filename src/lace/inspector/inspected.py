@@ -6,14 +6,16 @@ Rule: the kind of a path is decided by its content, once, when the inspector sta
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from lace.errors import StoreError, StoreReplaced
 from lace.iltp.markers import KNOT
+from lace.inspector.names import Names, ring_names
+from lace.people.names import petnames
 from lace.porcelain.lace import Lace, open_lace
 from lace.store.base import Snapshot, StoreCursor
 from lace.store.browsing import Browser
@@ -29,8 +31,9 @@ class InspectorLimits:
     """What one page may show or take."""
 
     page_rows: int = 100
-    count_to: int = 1000  # folders and versions are counted up to here
-    versions: int = 20
+    count_to: int = 1000  # folders are counted up to here, and the versions of a name
+    versions: int = 20  # on one page of a history
+    versions_counted: int = 100_000  # of one coordinate
     linked: int = 12  # records drawn on one side of a graph
     shown_bytes: int = 256 << 10  # of a content, as text or JSON
     hex_bytes: int = 4 << 10
@@ -38,6 +41,9 @@ class InspectorLimits:
     answers_kept: int = 4  # evaluations whose rows can be paged through
     told_lines: int = 400  # of a conversation on one page
     exported_records: int = 2000
+    surveyed: int = 100_000  # coordinates that the home of a lace counts by writer and by day
+    manifests: int = 200  # contents in parts that the home of a lace looks through
+    conflicts: int = 50  # coordinates with several writers that the home of a lace judges
 
 
 @dataclass(slots=True)
@@ -50,6 +56,8 @@ class OpenedLace:
     browser: Browser
     work: Lock = field(default_factory=Lock)  # one evaluation at a time: each may take all memory that limits allow
     _snapshot: tuple[StoreCursor, Snapshot] | None = None
+    _names: tuple[object, Names] | None = None
+    kept: dict[str, tuple[object, Any]] = field(default_factory=dict)  # what pages worked out, by the state it is of
 
     @property
     def base(self) -> str:
@@ -64,6 +72,23 @@ class OpenedLace:
             found = self.lace.store.snapshot()
             kept = self._snapshot = (found.cursor, found)
         return kept[1]
+
+    def names(self) -> Names:
+        """The names of keys here; worked out again when records, petnames or the user's ring change."""
+        ring = ring_names()
+        moment = (self.lace.store.cursor(), ring, petnames(self.lace.store))
+        kept = self._names
+        if kept is None or kept[0] != moment:
+            kept = self._names = (moment, Names.of(self.lace.store, ring))
+        return kept[1]
+
+    def while_unchanged(self, what: str, work: Callable[[], T]) -> T:
+        """What was worked out before, as long as no record came or went since."""
+        moment = self.lace.store.cursor()
+        kept = self.kept.get(what)
+        if kept is None or kept[0] != moment:
+            kept = self.kept[what] = (moment, work())
+        return cast("T", kept[1])
 
     def close(self) -> None:
         """Release the file."""
@@ -82,6 +107,22 @@ class Inspected:
     write: bool = False
     limits: InspectorLimits = field(default_factory=InspectorLimits)
     _opening: Lock = field(default_factory=Lock)
+
+    def names(self) -> Names:
+        """The names for what belongs to no lace: those of the only lace that is open, else those of the ring."""
+        if len(self.laces) == 1:
+            return self.current(next(iter(self.laces))).names()
+        return Names.of(None, ring_names())
+
+    @property
+    def only(self) -> str | None:
+        """The address of what there is to see, if that is one lace or one thing."""
+        places = [f"/lace/{slug}" for slug in self.laces] or [
+            *(f"/archive/{name}" for name in self.archives),
+            *(f"/capture/{name}" for name in self.captures),
+            *(["/node"] if self.node else []),
+        ]
+        return places[0] if len(places) == 1 else None
 
     def current(self, slug: str) -> OpenedLace:
         """A lace in its current state; reopened if it was compacted or restored since."""

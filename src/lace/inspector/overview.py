@@ -1,4 +1,4 @@
-"""The first page: what is opened."""
+"""The first page: what is opened. If that is one lace, or one thing, it leads there."""
 
 from __future__ import annotations
 
@@ -57,4 +57,4 @@ def overview(inspected: Inspected) -> Page:
         "archives": {name: str(path) for name, path in inspected.archives.items()},
         "node": inspected.node or None,
     }
-    return Page(title="Inspector", data=data, body=body)
+    return Page(title="Inspector", data=data, body=body, location=inspected.only or "")

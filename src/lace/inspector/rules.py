@@ -6,7 +6,8 @@ Rule: the page is one form. Without a script every button sends it; with one it 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 from lace.datalog.engine.stats import Stats
 from lace.datalog.language.syntax import Predicate
@@ -16,14 +17,17 @@ from lace.inspector.answers import Answers, Asked
 from lace.inspector.browse import crumbs, record_url, summaries
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.inspected import InspectorLimits, OpenedLace
+from lace.inspector.names import speller
 from lace.inspector.page import Data, Page
 from lace.inspector.prooftree import show_explanation
-from lace.inspector.widgets import count, empty, hash_link, notice, section, size, table
+from lace.inspector.widgets import count, empty, hash_link, link, notice, section, signer, size, table
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RECORD_HASH_LENGTH, RECORD_TYPES
 from lace.notation.text import quote
 
 HERE = "Rules"
+_RECORD = re.compile(r"[PSB]\.[A-Za-z0-9_~-]{43}\.H3")
+_NAMED = 200  # records of an explanation whose names are looked up
 EXAMPLE = """# Which records are signed, and by whom. Edit this: rows follow as you type.
 Signed(P,Who) :- Field(P,'Signed-By',_,Who).
 Named(P,Name) :- Field(P,'Name',_,Name).
@@ -37,7 +41,7 @@ def rules_page(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLi
     start = natural(asked.get("start", "")) or 0
     head = answer.head(asked.get("show", ""))
     goal = asked.get("goal", "").strip()
-    explained = _explain(answer, goal) if goal and not answer.errors else None
+    explained = _explain(opened, answer, goal) if goal and not answer.errors else None
     shown = answer.rows(head, start, limits.page_rows) if head else []
     outcome = join(
         _errors(answer),
@@ -190,11 +194,13 @@ def _row_table(opened: OpenedLace, head: Predicate, names: Sequence[str], rows: 
 
 
 def _value(opened: OpenedLace, value: str, known: Mapping[str, str]) -> object:
+    if value.startswith("V.") and len(value) == RECORD_HASH_LENGTH:
+        return signer(value, opened.names())
     if not _is_hash(value):
         return tag("span", value, class_="value")
     coordinate = known.get(value)
-    shown = hash_link(value, record_url(opened, value))
-    return join(shown, " ", tag("span", coordinate, class_="faint")) if coordinate else shown
+    address = record_url(opened, value)
+    return link(coordinate, address, title=value) if coordinate else hash_link(value, address)
 
 
 def _is_hash(value: str) -> bool:
@@ -214,12 +220,19 @@ def row_pager(start: int, shown: int, total: int, step: int) -> Markup | None:
     return tag("div", where, buttons, class_="pager")
 
 
-def _explain(answer: Asked, goal: str) -> tuple[Markup, object]:
+def _explain(opened: OpenedLace, answer: Asked, goal: str) -> tuple[Markup, object]:
     try:
         found = answer.explain(goal)
     except LaceError as error:
         return notice("bad", tag("pre", str(error))), {"error": str(error)}
-    return show_explanation(found), found.to_json()
+    return show_explanation(found, spelled(opened, json.dumps(found.to_json()))), found.to_json()
+
+
+def spelled(opened: OpenedLace, told: str) -> Callable[[str], Markup]:
+    """How facts are shown: keys and the first few records that are told of by name."""
+    hashes = list(dict.fromkeys(_RECORD.findall(told)))[:_NAMED]
+    known = {row["hash"]: row["name"].rpartition("/")[2] for row in summaries(opened, hashes) if row["name"]}
+    return speller(opened.names(), opened.base, known)
 
 
 def _explanation(goal: str, explained: tuple[Markup, object] | None) -> Markup | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 from urllib.parse import quote, urlencode
 
 from lace.errors import InvalidText
@@ -16,6 +17,8 @@ from lace.notation.tai import TAI
 
 SHORT = 14
 TIME = "Time (UTC)"  # the name of every column of instants
+DAY_S = 86_400
+_SPANS = (("year", 365 * DAY_S), ("month", 30 * DAY_S), ("day", DAY_S), ("hour", 3600), ("minute", 60))
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -46,12 +49,39 @@ def copyable(text: str) -> Markup:
     return tag("span", tag("code", text, class_="whole"), button, class_="copyable")
 
 
-def signer(verifier: str | None, names: Mapping[str, str] | None = None) -> Markup:
-    """Who signed."""
+class Naming(Protocol):
+    """Whoever knows names of keys."""
+
+    def name_of(self, verifier: str) -> str | None:
+        """The preferred name of a key."""
+
+
+def signer(verifier: str | None, names: Naming | None) -> Markup:
+    """Who signed, by name; the whole verifier on hover."""
     if not verifier:
         return tag("span", "unsigned", class_="faint")
-    known = (names or {}).get(verifier)
+    known = names.name_of(verifier) if names is not None else None
     return tag("span", known or tag("code", short(verifier)), title=verifier, class_="signer")
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was, in the largest unit that fits."""
+    if seconds < 0:
+        return "in the future"
+    for unit, length in _SPANS:
+        if seconds >= length:
+            return f"{count(int(seconds // length), unit)} ago"
+    return "just now"
+
+
+def lasted(seconds: float) -> str:
+    """A length of time in its two largest units."""
+    left, parts = int(seconds), list[str]()
+    for letter, length in (("d", DAY_S), ("h", 3600), ("min", 60), ("s", 1)):
+        if left >= length or (letter == "s" and not parts):
+            parts.append(f"{left // length} {letter}")
+            left %= length
+    return " ".join(parts[:2])
 
 
 def prose(said: str) -> Markup:
@@ -128,6 +158,18 @@ def empty(title: str, advice: object = None) -> Markup:
 def notice(kind: str, body: object) -> Markup:
     """A remark: `warning`, `bad` or `good`."""
     return tag("div", body, class_=f"notice {kind}", role="alert" if kind == "bad" else "note")
+
+
+def fold(title: object, *body: object, note: object = None, name: str = "", is_open: bool = False) -> Markup:
+    """A part of a page that is folded until somebody wants it."""
+    head = tag("summary", tag("span", title), note and tag("span", note, class_="note"))
+    return tag("details", head, tag("div", join(*body), class_="inside"), class_="fold", id=name or None, open=is_open)
+
+
+def card(title: str, *body: object, note: object = None) -> Markup:
+    """A small part of a page that shows one thing."""
+    heading = tag("div", tag("h2", title), note and tag("span", note, class_="note"), class_="card-head")
+    return tag("section", heading, join(*body), class_="card")
 
 
 def section(title: str, *body: object, note: object = None) -> Markup:

@@ -55,6 +55,16 @@ class Children(NamedTuple):
     next: str | None  # where the next page starts; None: there is none
 
 
+class Survey(NamedTuple):
+    """Who wrote the coordinates of a store, when, and where several did; `is_whole` says whether all were looked at."""
+
+    looked_at: int
+    is_whole: bool
+    writers: tuple[tuple[str | None, int, str], ...]  # signer, versions, newest TAI; those with the most first
+    days: tuple[tuple[int, int], ...]  # days since 1970 by the time of the records, and how many are of each
+    shared: tuple[tuple[str, str, str], ...]  # group, app and name where several wrote, the newest first
+
+
 class Browser(Closing):
     """A connection of its own that only reads a store file; threads take turns."""
 
@@ -159,6 +169,53 @@ class Browser(Closing):
         with self._reading():
             return self._index.newest(space, name, before=before, limit=limit)
 
+    def version_count(self, space: Space, name: str, *, limit: int) -> Count:
+        """How many versions a coordinate has."""
+        with self._reading():
+            return self._versions_up_to(space, name, limit)
+
+    def named_like(self, words: Sequence[str], *, look_at: int, limit: int) -> list[tuple[str, str, str]]:
+        """Group, app and name of coordinates whose name contains every word, among the first so many in order."""
+        if not words:
+            return []
+        where = " AND ".join("name LIKE ? ESCAPE '!'" for _ in words)
+        query = f"SELECT DISTINCT space, name FROM (SELECT space, name FROM coordinates LIMIT ?) WHERE {where} LIMIT ?"
+        with self._reading():
+            rows = self._connection.execute(query, (look_at, *map(_containing, words), limit)).fetchall()
+            return self._coordinates(rows)
+
+    def _coordinates(self, rows: Sequence[tuple[int, str]]) -> list[tuple[str, str, str]]:
+        spaces = {space.id: space for space in self._every_space()}
+        return [(spaces[space].group, spaces[space].app, name) for space, name in rows]
+
+    # --- all of it, up to a limit
+
+    def survey(self, *, look_at: int, writers: int, shared: int) -> Survey:
+        """Writers, days and shared coordinates among the first so many versions, in the order of the index."""
+        part = "(SELECT * FROM coordinates LIMIT ?)"
+        with self._reading():
+            run = self._connection.execute
+            seen = run(f"SELECT count(*) FROM {part}", (look_at + 1,)).fetchone()[0]
+            by_writer = run(
+                f"SELECT signer, count(*), max(tai) FROM {part} GROUP BY signer ORDER BY 2 DESC LIMIT ?",
+                (look_at, writers),
+            ).fetchall()
+            days = run(
+                f"SELECT CAST(tai AS INTEGER) / 86400, count(*) FROM {part} GROUP BY 1 ORDER BY 1", (look_at,)
+            ).fetchall()
+            several = run(
+                f"SELECT space, name FROM {part} GROUP BY space, name "
+                "HAVING count(DISTINCT coalesce(signer, -1)) > 1 ORDER BY max(tai) DESC LIMIT ?",
+                (look_at, shared),
+            ).fetchall()
+            signers = self._symbols.texts(as_codes(code or 0 for code, _, _ in by_writer))
+            places = self._coordinates(several)
+        named = tuple(
+            (None if code is None else signer, number, newest)
+            for (code, number, newest), signer in zip(by_writer, signers, strict=True)
+        )
+        return Survey(min(seen, look_at), seen <= look_at, named, tuple(days), tuple(places))
+
     # --- recently stored
 
     def newest_records(self, *, before: int | None = None, limit: int) -> list[tuple[StoreRecordId, RecordHash]]:
@@ -174,6 +231,12 @@ class Browser(Closing):
         """Release the file."""
         with self._lock:
             self._connection.close()
+
+
+def _containing(word: str) -> str:
+    """A pattern for names that contain a word as it is written."""
+    plain = word.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    return f"%{plain}%"
 
 
 def _coordinate(space: Space) -> tuple[str, str]:

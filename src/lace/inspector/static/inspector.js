@@ -2,6 +2,7 @@
 "use strict";
 
 const DELAY_MS = 250;
+const ADDRESS_LENGTH = 30000;  // a longer one is not kept: servers and browsers would cut it
 
 function setUpCopying(root) {
   if (!navigator.clipboard) return;
@@ -90,6 +91,13 @@ class LiveForm {
     for (const editor of this.editors) editor.show(errors.filter((one) => (one.field || "rules") === editor.textarea.name));
   }
 
+  // What the form says goes into the address, so that it can be copied, and reloading or going back loses nothing.
+  keep(body) {
+    const state = new URLSearchParams(Array.from(body).filter(([name, value]) => value !== "" && !name.startsWith("(")));
+    const address = `${this.form.action}?${state}`;
+    if (address.length <= ADDRESS_LENGTH) history.replaceState(null, "", address);
+  }
+
   async send(submitter) {
     if (this.running) this.running.abort();
     const running = this.running = new AbortController();
@@ -107,6 +115,7 @@ class LiveForm {
       this.outcome.replaceWith(parsed);
       setUpCopying(parsed);
       this.read();
+      this.keep(body);
       if (submitter && submitter.name === "goal") this.outcome.querySelector("#explanation")?.scrollIntoView({ block: "start" });
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -145,21 +154,39 @@ class Refreshed {
   }
 }
 
-// `/` goes to the first field, as in every tool of this kind; g and a letter go to a page of the navigation.
+// `/` goes to the search field, g and a letter to a page, c copies the link, ? shows all of it.
 function setUpKeys() {
+  const keys = document.getElementById("keys");
+  const copy = document.getElementById("copy-link");
+  const show = document.getElementById("show-keys");
+  show.hidden = false;
+  show.addEventListener("click", () => keys.showModal());
+  if (navigator.clipboard) {
+    copy.hidden = false;
+    copy.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(location.href);
+      copy.textContent = "Copied";
+      setTimeout(() => { copy.textContent = "Copy link"; }, 1500);
+    });
+  }
   let went = false;
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
-    if (event.key === "/") {
-      const field = document.querySelector("main input:not([type=hidden]), main textarea");
-      if (field) { event.preventDefault(); field.focus(); }
+    if (keys.open) return;
+    if (went) {
+      went = false;
+      const found = document.querySelector(`.banner nav a[data-key="${CSS.escape(event.key)}"]`);
+      if (found) found.click();
+    } else if (event.key === "/") {
+      const field = document.getElementById("search") || document.querySelector("main input:not([type=hidden]), main textarea");
+      if (field) { event.preventDefault(); field.focus(); field.select(); }
+    } else if (event.key === "?") {
+      keys.showModal();
+    } else if (event.key === "c" && !copy.hidden) {
+      copy.click();
     } else if (event.key === "g") {
       went = true;
       setTimeout(() => { went = false; }, 1200);
-    } else if (went) {
-      went = false;
-      const found = Array.from(document.querySelectorAll(".banner nav a")).find((one) => one.textContent.toLowerCase().startsWith(event.key));
-      if (found) found.click();
     }
   });
 }

@@ -1,0 +1,126 @@
+"""The phases of a conversation: which items belong to which, on both sides, in each loop (050).
+
+Rule: an item belongs to a phase by what it says. Both sides talk at once, so each side is followed by itself; what they
+say in the same phase of the same loop stands together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from lace.interlace.vocabulary import Block
+
+Item = dict[str, Any]
+
+
+class Phase(IntEnum):
+    """What both sides do at the same time, in order."""
+
+    RULES = 0
+    PLAN = 1
+    OFFERS = 2
+    REQUESTS = 3
+    RECORDS = 4
+    CLOSE = 5
+
+    @property
+    def title(self) -> str:
+        """What a page calls it."""
+        return _TITLES[self]
+
+    @property
+    def told(self) -> str:
+        """What happens in it, in a sentence."""
+        return _TOLD[self]
+
+
+_TITLES = {
+    Phase.RULES: "Rules",
+    Phase.PLAN: "Plan",
+    Phase.OFFERS: "Offers",
+    Phase.REQUESTS: "Requests",
+    Phase.RECORDS: "Records",
+    Phase.CLOSE: "Close",
+}
+_TOLD = {
+    Phase.RULES: "Each side says by which rules it goes.",
+    Phase.PLAN: "Both computed the same plan, or they stop here.",
+    Phase.OFFERS: "Each side lists what it would send, or sums it up.",
+    Phase.REQUESTS: "Each side asks for what its rules want.",
+    Phase.RECORDS: "The records that were asked for, or why not.",
+    Phase.CLOSE: "Neither side wants more.",
+}
+
+
+def _names(*blocks: Block) -> frozenset[str]:
+    return frozenset(predicate.name for block in blocks for predicate in block.value)
+
+
+_OFFERS = _names(Block.LISTING, Block.SELECTION, Block.ANSWER, Block.SYMBOLS, Block.REPLY, Block.TOLD)
+_BY_NAME = {
+    **dict.fromkeys(_names(Block.REQUEST), Phase.REQUESTS),
+    **dict.fromkeys(_names(Block.AVAILABILITY), Phase.RECORDS),
+    **dict.fromkeys(_OFFERS, Phase.OFFERS),
+    **dict.fromkeys(_names(Block.HELLO), Phase.PLAN),
+    **dict.fromkeys(_names(Block.SETUP), Phase.RULES),
+}
+_BY_KIND = {"preface": Phase.RULES, "resource": Phase.RULES, "record": Phase.RECORDS, "close": Phase.CLOSE}
+_IN_SEVERAL = frozenset({"Refused", "DifferenceDrop", "TickReady"})  # they belong to the phase they are said in
+
+
+class Placed(NamedTuple):
+    """An item, its number in the conversation, and where it belongs."""
+
+    number: int
+    item: Item
+    loop: int
+    phase: Phase
+
+
+class Follower:
+    """One side's way through the phases."""
+
+    def __init__(self) -> None:
+        self.loop, self.phase = 1, Phase.RULES
+
+    def place(self, item: Item) -> tuple[int, Phase]:
+        """Where an item belongs; a phase before the last one begins a loop."""
+        found = _phase_of(item)
+        if found is not None and found is not self.phase:
+            if found < self.phase:
+                self.loop += 1
+            self.phase = found
+        return self.loop, self.phase
+
+
+def _phase_of(item: Item) -> Phase | None:
+    if (found := _BY_KIND.get(item["kind"])) is not None:
+        return found
+    if item["kind"] != "facts":
+        return None  # the end of a block, a comment, a fault: they belong to what was said before
+    names = [line.partition("(")[0] for line in item["lines"]]
+    return next((_BY_NAME[name] for name in names if name in _BY_NAME and name not in _IN_SEVERAL), None)
+
+
+def placed(items: Iterable[Item], first: int = 0) -> list[Placed]:
+    """Each item with its phase; `first` is the number of the first one."""
+    sides = {"in": Follower(), "out": Follower()}
+    return [Placed(number, item, *sides[item["way"]].place(item)) for number, item in enumerate(items, first)]
+
+
+class Step(NamedTuple):
+    """One phase of one loop, with what was said in it."""
+
+    loop: int
+    phase: Phase
+    said: Sequence[Placed]
+
+
+def steps(found: Iterable[Placed]) -> list[Step]:
+    """The phases in order, each with both sides' items by time."""
+    together: dict[tuple[int, Phase], list[Placed]] = {}
+    for one in found:
+        together.setdefault((one.loop, one.phase), []).append(one)
+    return [Step(loop, phase, together[loop, phase]) for loop, phase in sorted(together)]
