@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from lace_playground.door import Door
 from lace_playground.presets import presets
-from lace_playground.scene import Weather
 from make_playground import MAX_FOLDER
+
+from lace.testing.simulator import Weather
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -36,10 +37,11 @@ def questions() -> list[str]:
         asked += [{"ask": "play", "scene": scene}]
         asked += [{"ask": "play", "scene": {**scene, "weather": weather.to_json()}}]
         begun = json.loads(Door().answer(json.dumps({"ask": "check", "scene": scene})))
-        sides = [side for side in begun["stage"]["sides"] if side["records"]]
-        side = sides[number % len(sides)]
-        asked += [{"ask": "why", "scene": scene, "record": side["records"][0]["hash"], "from": side["name"]}]
-    asked += [{"ask": "check", "scene": {"sides": [{"select": "SelectHave(P) :- Heve(P)."}, {}]}}, {"ask": "nothing"}]
+        laces = begun["stage"]["laces"]
+        giver = number % 2 if laces[number % 2]["records"] else 0
+        names = {"from": laces[giver]["name"], "to": laces[1 - giver]["name"]}
+        asked += [{"ask": "why", "scene": scene, "record": laces[giver]["records"][0]["hash"], **names}]
+    asked += [{"ask": "check", "scene": {"laces": [{"select": "SelectHave(P) :- Heve(P)."}, {}]}}, {"ask": "nothing"}]
     return [json.dumps(one) for one in asked]
 
 
