@@ -13,7 +13,7 @@ class Page {
     this.version = 0;  // of the scene, counted by changes
     this.canPlay = false;  // as soon as rules without errors were answered
     this.views = [0, 1].map((number) => new SideView(number, this.begin.people, this));
-    this.python = new Python((about) => this.ready(about), (why) => this.failed(why));
+    this.python = new Python({ onReady: (about) => this.ready(about), onFailed: (why) => this.failed(why) });
     this.setUpScenes();
     this.setUpWire();
     addEventListener("hashchange", () => this.load(first));

@@ -16,6 +16,7 @@ from lace.testing.simulator.scene import LIMITS, read_scene
 from lace.testing.simulator.stage import Theatre
 from lace_playground.checking import check_scene, counts, has_errors
 from lace_playground.presets import presets
+from lace_playground.rulebook import run_rules, why_fact
 from lace_playground.telling import Data, people, stage_data, walk_data
 
 MAX_QUESTION = 1 << 20
@@ -31,6 +32,8 @@ class Door:
             "check": self._check,
             "play": self._play,
             "why": self._why,
+            "run": lambda asked: run_rules(asked.get("rules"), asked.get("facts")),
+            "why_fact": lambda asked: why_fact(asked.get("rules"), asked.get("goal"), asked.get("facts")),
         }
 
     def answer(self, question: str) -> str:
