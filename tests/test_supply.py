@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,22 @@ def test_the_library_needs_neither_click_nor_rich_and_the_command_names_them() -
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert "the command `lace` needs click" in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("repository", ["", "https://host.example/lace"])
+def test_links_of_the_readme_in_the_wheel_lead_somewhere_or_are_none(repository: str) -> None:
+    """As rendered elsewhere, where no file of the sources lies beside it."""
+    core = pytest.importorskip("hatchling.metadata.core")
+    plugins = pytest.importorskip("hatchling.plugin.manager")
+    project = core.ProjectMetadata(str(ROOT), plugins.PluginManager())
+    project.config["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"] = repository
+    text = project.core.readme
+    targets = re.findall(r"\]\(([^)]*)\)", text)
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    assert text.count("Rules, not a server, decide who gets what") == 1
+    version = project.core.version
+    base = f"{repository}/blob/v{version}/"
+    pages = [target.removeprefix(base).partition("#")[0] for target in targets if target.startswith(base)]
+    assert (len(pages) > 20) == bool(repository)
+    assert [page for page in pages if not (ROOT / page).exists()] == []
+    assert ("Source" in project.core.urls) == bool(repository)

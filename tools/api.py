@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ Every public name of `import lace`, made from its docstring by `python tools/api
 
 def signature(thing: object) -> str:
     """The parameters of a function or class, without default objects that have no short form."""
+    if isinstance(thing, type) and issubclass(thing, Enum):
+        return ": " + " | ".join(repr(member.value) for member in thing)
     try:
         text = str(inspect.signature(thing))  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -59,9 +62,10 @@ def docstring(thing: object) -> str:
     """A docstring without its examples, which stand on the other page."""
     text = inspect.getdoc(thing) or ""
     text = text.split("\n>>> ")[0].rstrip() if not text.startswith("@") else ""
-    clause = r"(?:\d{3}-[A-Z]+-\d+|P\d+|0[0-9]0)"
+    clause = r"(?:\d{3}-[A-Z]+-\d+|P\d+|\d{3})"
     # Numbers of clauses help those who read the source; here they are noise.
-    return re.sub(rf" \({clause}(?:(?:, | to | and |: ){clause})*\)", "", text)
+    text = re.sub(rf" \({clause}(?:(?:, | to | and ){clause})*\)", "", text)
+    return re.sub(rf"(\(|^){clause}(?:(?:, | to | and ){clause})*: ", r"\1", text)
 
 
 def methods(cls: type) -> Iterator[tuple[str, object]]:
@@ -74,7 +78,7 @@ def methods(cls: type) -> Iterator[tuple[str, object]]:
         yield name, member
 
 
-PARTS = ("lace.datalog",)  # that stand alone
+PARTS = ("lace.datalog", "lace.reconcile", "lace.records", "lace.testing")  # that stand alone
 
 
 def sections() -> Iterator[str]:

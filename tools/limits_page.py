@@ -29,7 +29,7 @@ TABLES = (
     ("lace.limits", "ExplainLimits", "`lace.porcelain.explain.Explainer`"),
     ("lace.limits", "ExchangeLimits", "`Terms(limits=…)`; each side tells the other its own, the smaller one holds"),
     ("lace.limits", "StreamLimits", "`Terms(stream_limits=…)`"),
-    ("lace.limits", "StoreLimits", "`lace.store.open_store(limits=…)`"),
+    ("lace.limits", "StoreLimits", "`lace.open(store_limits=…)`"),
     ("lace.runtime.node.admission", "AdmissionLimits", "`[limits]` in a node file, `lace.Node(limits=…)`"),
     ("lace.runtime.node.links", "NodeLimits", "`[limits]` in a node file, `lace.Node(limits=…)`"),
     ("lace.runtime.node.metering", "LinkRates", "`lace.runtime.node.node.Node(rates=…)`"),

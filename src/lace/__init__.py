@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from lace.porcelain.query import Answer, query
     from lace.porcelain.remotes import LastExchange, Remote
     from lace.porcelain.ruleviews import RuleChanges, RuleSnapshot, RuleView, follow_rules
+    from lace.porcelain.session import LaceSession as Session
     from lace.porcelain.status import Missing, RemoteStatus
     from lace.porcelain.tips import Tip
     from lace.porcelain.upkeep import Compacted, Restored, backup, compact, repair, restore
@@ -258,6 +259,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Select",
     "Sent",
     "ServerTls",
+    "Session",
     "Signer",
     "SigningKey",
     "SigningSecret",
@@ -394,6 +396,7 @@ _NAMES = {name: (module, name) for module, names in _HOMES.items() for name in n
 _NAMES["open"] = ("lace.porcelain.lace", "open_lace")
 _NAMES["exchange"] = ("lace.porcelain.exchange", "interlace")
 _NAMES["Node"] = ("lace.porcelain.node", "LaceNode")
+_NAMES["Session"] = ("lace.porcelain.session", "LaceSession")
 
 
 if not TYPE_CHECKING:  # a type checker reads the imports above, so that it finds a name that is misspelt

@@ -76,7 +76,7 @@ class InvalidText(InvalidInput):
 
 
 class InvalidRecord(InvalidInput):
-    """Bytes are not a valid 010 record."""
+    """Bytes are not a valid record (010)."""
 
 
 class InvalidSignature(InvalidInput):
@@ -84,7 +84,7 @@ class InvalidSignature(InvalidInput):
 
 
 class InvalidLacegram(InvalidInput):
-    """A rule text breaks 030: also carries line and column (from 1; 0 when there is no text), a picture and advice."""
+    """A rule text is wrong: also carries line and column (from 1; 0 when there is no text), a picture and advice."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class InvalidLacegram(InvalidInput):
 
 
 class InvalidExchangePlan(InvalidInput):
-    """An operand, module or transcript breaks 040; `findings` holds every reason where there are several."""
+    """An operand, module or transcript is wrong (040); `findings` holds every reason where there are several."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class InvalidExchangePlan(InvalidInput):
 
 
 class InvalidStream(InvalidInput):
-    """A byte stream breaks 060."""
+    """A byte stream breaks the framing of exchanges (060)."""
 
 
 class LimitExceeded(LaceError):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
-from time import thread_time
+from time import monotonic, sleep, thread_time
 
 import pytest
 
@@ -18,6 +19,13 @@ def burn(seconds: float) -> None:
     until = thread_time() + seconds
     while thread_time() < until:
         pass
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = monotonic() + 30
+    while not holds():
+        assert monotonic() < end
+        sleep(0.001)
 
 
 def test_a_link_that_comes_waits_for_what_is_at_work_and_not_for_what_is_queued() -> None:
@@ -65,7 +73,7 @@ def test_failures_and_results_reach_whoever_waits() -> None:
     asyncio.run(run())
 
 
-def test_what_waits_at_the_end_is_given_up_and_the_threads_end() -> None:
+def test_what_waits_at_the_end_is_given_up_and_the_threads_are_given_back() -> None:
     threads, hold, begun = FairThreads(1, "test"), threading.Event(), threading.Event()
     working: Future[bool] = threads.submit(1, lambda: begun.set() or hold.wait())  # type: ignore[func-returns-value]
     assert begun.wait(30)
@@ -77,19 +85,24 @@ def test_what_waits_at_the_end_is_given_up_and_the_threads_end() -> None:
         threads.submit(1, lambda: None)
     hold.set()
     assert working.result(5)
-    for thread in threads.threads:
-        thread.join(5)
-        assert not thread.is_alive()
+    until(lambda: threads.at_work == 0)
 
 
 def test_no_more_threads_than_there_may_be_and_none_before_they_are_needed() -> None:
-    threads, hold = FairThreads(3, "test"), threading.Event()
-    assert threads.threads == []
-    futures = [threads.submit(number, hold.wait) for number in range(10)]
-    assert len(threads.threads) == 3
+    threads, hold, begun = FairThreads(3, "test", ours=range(10)), threading.Event(), list[int]()
+    assert threads.at_work == 0
+
+    def stay(number: int) -> None:
+        begun.append(number)
+        hold.wait(30)
+
+    futures = [threads.of(number).submit(stay, number) for number in range(10)]
+    until(lambda: len(begun) == 3)
+    assert threads.at_work == 3
     hold.set()
     for future in futures:
         future.result(30)
+    until(lambda: threads.at_work == 0)
     threads.shutdown()
 
 

@@ -140,3 +140,16 @@ def test_more_than_the_disk_has_is_refused_before_anything_is_written(tmp_path: 
         with pytest.raises(StoreFull, match="the disk is full"):
             store.put([blob(b"x")])
         assert store.stat().records == 0
+
+
+def test_whoever_opens_a_lace_says_what_its_file_may_use_and_a_server_over_it_goes_by_that(tmp_path: Path) -> None:
+    limits = lace.StoreLimits(min_free_bytes=1 << 60)
+    with lace.open(tmp_path / "full.lace", create=True, store_limits=limits) as full, lace.open(":memory:") as notes:
+        with pytest.raises(lace.StoreFull, match="the disk is full"):
+            full.put(b"x", group="u", app="a", name="n")
+        notes.put(b"x", group="u", app="a", name="n")
+        address = f"unix:{tmp_path / 'full.sock'}"
+        with lace.serve(full, address):
+            outcome = lace.connect(notes, address, expose="all")
+        assert not outcome.is_converged
+        assert full.stat().records == 0

@@ -27,7 +27,7 @@ class ExchangeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterlaceResult:
-    """The fields of 050, then what a person also wants to know."""
+    """What an exchange reports (050), then what a person also wants to know."""
 
     link_id: str | None = None  # 050-RESULT-02: 64 hexadecimal digits
     exchange_plan_id: ExchangePlanId | None = None  # 050-RESULT-03

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from lace.errors import InvalidText, NotFound, StoreError
 from lace.facts.derive import derive_facts
 from lace.intake.batch import Batch, BatchLimits
-from lace.limits import HORIZON_S, EngineLimits, RecordLimits
+from lace.limits import HORIZON_S, EngineLimits, RecordLimits, StoreLimits
 from lace.notation import b64a
 from lace.notation.closing import Closing
 from lace.notation.fact import Fact
@@ -519,10 +519,14 @@ def open_lace(
     clock: Clock | None = None,
     keys: KeyRing | None = None,
     limits: RecordLimits | None = None,
+    store_limits: StoreLimits | None = None,
     horizon_s: int | None = HORIZON_S,
 ) -> Lace:
-    """Open the lace at a path; use it in a `with`, or close it. Records dated over `horizon_s` ahead are not tips."""
+    """Open the lace at a path; use it in a `with`, or close it. Records dated over `horizon_s` ahead are not tips.
+
+    `limits` bound a record, `store_limits` what the file may use and how long a write waits for another process.
+    """
     if os.fspath(path) == IN_MEMORY:
         return Lace(MemoryStore(), clock=clock, keys=keys, limits=limits, horizon_s=horizon_s)
-    store = open_store(Path(path), create=create, read_only=read_only)
+    store = open_store(Path(path), create=create, read_only=read_only, limits=store_limits)
     return Lace(store, clock=clock, keys=keys, limits=limits, horizon_s=horizon_s)

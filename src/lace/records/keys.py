@@ -36,7 +36,7 @@ class Signer(Protocol):
         """The public key of its signatures."""
 
     def sign(self, digest: bytes, /) -> bytes:
-        """64 signature bytes over a 32-byte digest, as 009 says."""
+        """64 bytes of a BIP-340 signature over a 32-byte digest, with BLAKE3 for its tagged hash (009)."""
 
 
 def seal(plex: Plex, signer: Signer) -> Seal:

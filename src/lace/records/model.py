@@ -182,7 +182,7 @@ class Parts(NamedTuple):
 
 
 class ValidRecord:
-    """Stored bytes that passed every rule of 010. Only `lace.records.validate` builds one (a test holds it)."""
+    """Stored bytes that passed every rule of records (010). Only `lace.validate` builds one (a test holds it)."""
 
     __slots__ = ("hash", "parts", "stored")
 

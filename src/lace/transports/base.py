@@ -30,7 +30,7 @@ _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportProof:
-    """What a connection shows of itself; each field becomes the runtime fact of 060 or stays absent.
+    """What a connection shows of itself; each field becomes a fact that rules can read, or stays absent (060).
 
     `peer` is `Peer(V)`. With `signed` it rests on a signature over this connection, and only then may the peer say
     `HelloSigner(V)`; without it the deployment stated it (credentials map, parent process). `here` is the verifier

@@ -19,6 +19,7 @@ from time import thread_time
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from lace.transports.fairqueue import MAX_REMEMBERED, FairQueue
+from lace.workers.lending import STOCK, ThreadStock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,25 +43,28 @@ class LongWork(NamedTuple):
 
 
 class FairThreads:
-    """A fixed number of threads, started when they are needed; what `ours` have done counts as short."""
+    """Up to a number of threads, borrowed while there is work; what `ours` have done counts as short."""
 
-    def __init__(self, count: int, name: str, *, most_long: int | None = None, ours: Collection[Hashable] = ()) -> None:
+    def __init__(
+        self,
+        count: int,
+        name: str,
+        *,
+        most_long: int | None = None,
+        ours: Collection[Hashable] = (),
+        stock: ThreadStock = STOCK,
+    ) -> None:
         self._count = count
         self._name = name
+        self._stock = stock
         self._most_long = count if most_long is None else most_long
         self._ours = frozenset(ours)
         self._waiting: FairQueue[_Work] = FairQueue()
-        self._changed = threading.Condition()
-        self._threads: list[threading.Thread] = []
-        self._idle = 0
+        self._lock = threading.Lock()
+        self.at_work: int = 0  # threads
         self._is_over = False
         self._owed: OrderedDict[Hashable, int] = OrderedDict()  # by account: short work until it counts as short
-        self._at: Counter[Pace] = Counter()  # threads at work
-
-    @property
-    def threads(self) -> list[threading.Thread]:
-        """Those that were started."""
-        return list(self._threads)
+        self._at: Counter[Pace] = Counter()  # pieces of work under way
 
     def of(self, account: Hashable, *, is_long: bool = False) -> LinkThreads:
         """The executor of one account; `is_long` if all that it is given takes long, whatever the account does else."""
@@ -69,19 +73,18 @@ class FairThreads:
     def submit(self, account: Hashable, work: Callable[[], T]) -> Future[T]:
         """Have something done for an account."""
         future: Future[T] = Future()
-        with self._changed:
+        with self._lock:
             if self._is_over:
                 raise RuntimeError("the threads have ended")
             self._waiting.put(account, (future, work))
-            self._changed.notify()
-            if len(self._waiting) > self._idle and len(self._threads) < self._count:
-                self._start()  # one that idles may have been called already, for what came before
+            self._borrow()
         return future
 
-    def _start(self) -> None:
-        thread = threading.Thread(target=self._run, name=f"{self._name}_{len(self._threads)}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+    def _borrow(self) -> None:
+        """One more thread, if there may be one."""
+        if self.at_work < self._count:
+            self.at_work += 1
+            self._stock.lend(self._name, self._run)
 
     def _run(self) -> None:
         while (taken := self._take()) is not None:
@@ -99,18 +102,14 @@ class FairThreads:
             del taken, future, work, tell
 
     def _take(self) -> tuple[Hashable, Pace, _Work] | None:
-        with self._changed:
-            while True:
-                if (taken := self._waiting.take(self._may)) is not None:
-                    account, work = taken
-                    pace = self._pace(account)
-                    self._at[pace] += 1
-                    return account, pace, work
-                if self._is_over:
-                    return None
-                self._idle += 1
-                self._changed.wait()
-                self._idle -= 1
+        with self._lock:
+            if (taken := self._waiting.take(self._may)) is None:
+                self.at_work -= 1  # what may not be taken now is looked at again when other work ends
+                return None
+            account, work = taken
+            pace = self._pace(account)
+            self._at[pace] += 1
+            return account, pace, work
 
     def _pace(self, account: Hashable) -> Pace:
         if isinstance(account, LongWork):
@@ -126,7 +125,7 @@ class FairThreads:
         return not is_last and (pace is Pace.UNKNOWN or self._at[Pace.LONG] < self._most_long)
 
     def _give_back(self, account: Hashable, pace: Pace, cpu_s: float) -> None:
-        with self._changed:
+        with self._lock:
             self._at[pace] -= 1
             self._waiting.charge(account, cpu_s)
             if not isinstance(account, LongWork):
@@ -134,16 +133,15 @@ class FairThreads:
                 self._owed[account] = _SHORT_AGAIN if cpu_s > LONG_S else max(0, owed - 1)
                 if len(self._owed) > MAX_REMEMBERED:
                     self._owed.popitem(last=False)
-            if pace is not Pace.SHORT and self._waiting:
-                self._changed.notify()  # a thread that was passed over may have the place now
+            if pace is not Pace.SHORT and len(self._waiting) > 1:
+                self._borrow()  # this thread takes one of them; another may have a place now too
 
     def shutdown(self) -> None:
-        """Give up what waits; threads end when they are done with what they are at."""
-        with self._changed:
+        """Give up what waits; what is at work goes on to its end."""
+        with self._lock:
             self._is_over = True
             for future, _ in self._waiting.drain():
                 future.cancel()
-            self._changed.notify_all()
 
 
 class LinkThreads(Executor):

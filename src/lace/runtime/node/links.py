@@ -6,7 +6,7 @@ Rule: plain values; nothing here opens, reads or ends a link.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Protocol
 
 from lace.errors import TransportError
@@ -69,6 +69,12 @@ def link_of(proof: TransportProof, here: Verifier | None) -> Link:
         signs_hello=proof.here is not None,
         peer_signs_hello=proof.signed,
     )
+
+
+def terms_for_stranger(terms: Terms) -> Terms:
+    """040 allows a stricter lowering: a peer from elsewhere that dialled us and proved nothing gives nothing, unless
+    the owner said otherwise. So nothing is requested of it."""
+    return replace(terms, max_requests=0)
 
 
 Heard = Awaitable[None] | None

@@ -48,6 +48,7 @@ from lace.runtime.node.links import (
     NodeLimits,
     OpenLink,
     link_of,
+    terms_for_stranger,
 )
 from lace.runtime.node.metering import AccountBook, LinkRates
 from lace.runtime.node.metrics import LinkRow, Metrics, MetricsSink
@@ -428,11 +429,9 @@ class Node:
             self._refuse(stream, "too many links of one peer" if is_crowd else reason, self._later_s())
 
     def _terms_for(self, stream: ByteStream, listener: Listener, terms: Terms) -> Terms:
-        """040 allows a stricter lowering: a peer from elsewhere that proved nothing gives nothing, unless the owner
-        said otherwise. So nothing is requested of it."""
         is_here = self._transport.is_here(stream.proof) and is_local(listener.address)
         is_stranger = stream.proof.peer is None and not is_here
-        return replace(terms, max_requests=0) if is_stranger and not self._takes_from_strangers else terms
+        return terms_for_stranger(terms) if is_stranger and not self._takes_from_strangers else terms
 
     def _is_trusted(self, stream: ByteStream) -> bool:
         try:

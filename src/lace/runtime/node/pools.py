@@ -1,7 +1,7 @@
 """Who does the work of a node: threads for its store, for judging and for evaluating, and worker processes.
 
-Rule: all links share them. Each kind of work that waits for something has threads of its own, so that nothing else
-waits behind it.
+Rule: all links share them, and all nodes of a process the threads that idle. Each kind of work that waits for something
+has a number of threads of its own, so that nothing else waits behind it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import TypeVar
 
@@ -21,6 +20,7 @@ from lace.runtime.node.links import NodeLimits
 from lace.runtime.node.workers import SlicedVerify, Workers
 from lace.runtime.rules.guesthouse import GuestHouse, GuestLimits
 from lace.store.base import RecordStore
+from lace.workers.lending import BorrowedThreads
 
 T = TypeVar("T")
 OURSELVES = 0  # among the numbers of links: what is done for all of them
@@ -36,8 +36,8 @@ class NodePools:
         most_long = max(1, (os.cpu_count() or 1) - 1)  # one core is the event loop's
         self.threads: FairThreads = FairThreads(limits.threads, "lace", most_long=most_long, ours=[OURSELVES])
         self.workers: Workers = Workers(limits.workers)
-        self.evaluators: ThreadPoolExecutor = ThreadPoolExecutor(limits.max_links, thread_name_prefix="lace-evaluate")
-        self.judges: ThreadPoolExecutor = ThreadPoolExecutor(self.workers.count + 1, thread_name_prefix="lace-judge")
+        self.evaluators: BorrowedThreads = BorrowedThreads(limits.max_links, "lace-evaluate")
+        self.judges: BorrowedThreads = BorrowedThreads(self.workers.count + 1, "lace-judge")
         self.verify: SlicedVerify = SlicedVerify(self.threads.of(OURSELVES), verify_slices)
         self.house: GuestHouse = GuestHouse(getattr(store, "path", None), guest_limits, limits.threads)
 
@@ -49,7 +49,7 @@ class NodePools:
         await self.in_thread(lambda: import_module("lace.runtime.rules.guests"))
 
     async def end(self, last_work: Callable[[], object], until: float) -> bool:
-        """Do one last thing, then let everybody go; whether every thread ended in time (of the event loop's clock).
+        """Do one last thing, then let everybody go; whether all work ended in time (of the event loop's clock).
 
         Threads cannot be killed: those that still work are left behind.
         """
@@ -57,12 +57,10 @@ class NodePools:
         with contextlib.suppress(LaceError, TimeoutError):
             await asyncio.wait_for(self.in_thread(last_work), max(0.1, until - loop.time()))
         self.house.close()
-        self.threads.shutdown()
-        pools = (self.judges, self.evaluators)
+        pools = (self.threads, self.judges, self.evaluators)
         for pool in pools:
-            pool.shutdown(wait=False, cancel_futures=True)
-        threads = [*self.threads.threads, *(thread for pool in pools for thread in pool._threads)]
-        while (is_busy := any(thread.is_alive() for thread in threads)) and loop.time() <= until:
+            pool.shutdown()
+        while (is_busy := any(pool.at_work for pool in pools)) and loop.time() <= until:
             await asyncio.sleep(0.005)
         self.workers.close()
         return not is_busy
