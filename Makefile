@@ -141,10 +141,8 @@ docs: $(STAMP) ## check the documentation (links, references, examples) and buil
 	$(RUN) tools/import_graph.py
 	$(RUN) tools/render_benchmarks.py --check
 	$(RUN) tools/limits_page.py
-	$(RUN) -m pytest -q tests/test_docs.py tests/test_readme.py
-	@$(RUN) -c 'import material' 2>/dev/null || $(PIP) $(LOCKED)/docs.txt
-	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet --strict --clean
-	@echo "open site-out/index.html"
+	$(RUN) -m pytest -q tests/test_docs.py tests/test_site.py tests/test_readme.py
+	$(RUN) tools/make_site.py
 
 playground: $(STAMP) ## two laces in a browser tab, as a static folder: playground-out (SERVE=1 to look at it)
 	@$(NODE)
@@ -163,8 +161,6 @@ lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv 
 		--all-extras --group dev pyproject.toml -o requirements/dev.txt --no-emit-package lace-protocol
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		requirements/fuzz.in -o requirements/fuzz.txt
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
-		requirements/docs.in -o requirements/docs.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		requirements/node.in -o requirements/node.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \

@@ -31,10 +31,12 @@ def pages() -> list[Path]:
 def anchors(text: str) -> set[str]:
     """The places inside a page that a link can name, spelled as code hosts spell them."""
     plain = FENCE.sub("", text)
-    headings = (
-        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in HEADING.findall(plain)
-    )
-    return {*headings, *ANCHOR.findall(plain)}
+    return {*map(slug, HEADING.findall(plain)), *ANCHOR.findall(plain)}
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as code hosts make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
 def broken_links() -> Iterator[str]:

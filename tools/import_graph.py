@@ -1,6 +1,6 @@
-"""Draw into docs/architecture.md which package imports which: `python tools/import_graph.py [--write]`.
+"""Draw which package imports which as docs/images/imports.svg: `python tools/import_graph.py [--write]`.
 
-Without --write the exit status is 1 if the picture there is old.
+Without --write the exit status is 1 if the picture is old.
 
 Rule: the picture is read off the sources. An arrow that another path of arrows already tells is left out.
 """
@@ -13,8 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "lace"
-PAGE = ROOT / "docs" / "architecture.md"
-BEGIN, END = "<!-- import graph: made by tools/import_graph.py -->", "<!-- end of import graph -->"
+PICTURE = ROOT / "docs" / "images" / "imports.svg"
+PURE = {"notation", "records", "differences", "reconcile", "datalog", "facts", "policy", "interlace", "iltp"}
+WIDTH, ROW, BOX, HEIGHT = 760, 66, 94, 30  # of the picture, of a level, of a package
 GROUND = {"errors", "limits", "thresholds", "values"}  # everybody imports these: arrows to them would hide the rest
 
 Graph = dict[str, set[str]]
@@ -48,25 +49,85 @@ def reduced(graph: Graph) -> Graph:
     }
 
 
+def levels(graph: Graph) -> list[list[str]]:
+    """The packages in rows, each above all that it imports and as low as it can be, near its importers."""
+    height: dict[str, int] = {}
+
+    def level(package: str) -> int:
+        if package not in height:
+            height[package] = 1 + max((level(one) for one in graph.get(package, ())), default=-1)
+        return height[package]
+
+    rows: list[list[str]] = [[] for _ in range(1 + max(map(level, graph)))]
+    for package in sorted(graph):
+        rows[-1 - height[package]].append(package)
+    place: dict[str, float] = {}
+    for row in rows:
+        above = {one: [place[other] for other in place if one in graph[other]] for one in row}
+        row.sort(key=lambda one: (sum(above[one]) / len(above[one]) if above[one] else WIDTH, one))
+        place.update({one: _middle(number, row) for number, one in enumerate(row)})
+    return rows
+
+
+def _middle(number: int, row: list[str]) -> float:
+    return WIDTH * (number + 0.5) / len(row)
+
+
+STYLE = """<style>
+text { font: 13px system-ui, sans-serif; fill: #1d1f1e; text-anchor: middle; }
+rect { fill: #fff; stroke: #a9aca8; } .pure rect { fill: #e3efea; stroke: #22604f; }
+path { fill: none; stroke: #8b918d; stroke-width: 1.3; marker-end: url(#tip); }
+#tip path { fill: #8b918d; stroke: none; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e6e8e6; } rect { fill: #1c1f1e; stroke: #5a615d; } .pure rect { fill: #1d332c; stroke: #7fc9b2; }
+  path { stroke: #7d8681; } #tip path { fill: #7d8681; }
+}
+</style>"""
+
+
 def picture() -> str:
-    """The graph in the notation that code hosts draw."""
-    arrows = [
-        f"    {package} --> {one}" for package, wanted in sorted(reduced(packages()).items()) for one in sorted(wanted)
+    """The graph as an SVG that needs nothing from elsewhere."""
+    graph = reduced(packages())
+    rows = levels(graph)
+    spot = {
+        one: (_middle(number, row), depth * ROW + HEIGHT / 2 + 2)
+        for depth, row in enumerate(rows)
+        for number, one in enumerate(row)
+    }
+    tall = (len(rows) - 1) * ROW + HEIGHT + 4
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" role="img">',
+        "<title>Which package of lace imports which</title>",
+        STYLE,
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path d="M0 0L8 4L0 8z"/></marker></defs>',
     ]
-    return "\n".join([BEGIN, "```mermaid", "graph TD", *arrows, "```", END])
+    for package, wanted in sorted(graph.items()):
+        for one in sorted(wanted):
+            (left, top), (right, bottom) = spot[package], spot[one]
+            begin, end = top + HEIGHT / 2, bottom - HEIGHT / 2 - 1
+            bend = (end - begin) / 2
+            lines.append(
+                f'<path d="M{left:.0f} {begin:.0f}C{left:.0f} {begin + bend:.0f} {right:.0f} {end - bend:.0f} '
+                f'{right:.0f} {end:.0f}"/>'
+            )
+    for package, (middle, height) in sorted(spot.items()):
+        kind = ' class="pure"' if package in PURE else ""
+        lines.append(
+            f'<g{kind}><rect x="{middle - BOX / 2:.0f}" y="{height - HEIGHT / 2:.0f}" width="{BOX}" height="{HEIGHT}" '
+            f'rx="6"/><text x="{middle:.0f}" y="{height + 4.5:.1f}">{package}</text></g>'
+        )
+    return "\n".join([*lines, "</svg>", ""])
 
 
 def main(arguments: list[str]) -> int:
     """Check the picture, or draw it."""
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    drawn = before + picture() + after
+    drawn = picture()
     if "--write" in arguments:
-        PAGE.write_text(drawn, encoding="utf-8")
+        PICTURE.write_text(drawn, encoding="utf-8")
         return 0
-    if page != drawn:
-        print("docs/architecture.md shows other imports than the sources: python tools/import_graph.py --write")
+    if not PICTURE.exists() or PICTURE.read_text(encoding="utf-8") != drawn:
+        print(f"{PICTURE.relative_to(ROOT)} shows other imports than the sources: python tools/import_graph.py --write")
         return 1
     return 0
 
