@@ -20,7 +20,6 @@ from lace.folder.engine import Folder, RoundReport
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory, Signature
 from lace.notation.tai import TAI
-from lace.porcelain.cutting import cut_content
 from lace.porcelain.lace import Lace
 from lace.records.fileform import FileKind, name_of, path_of
 from lace.records.validate import validate
@@ -117,6 +116,12 @@ class SimulatedDisk:
         if at is None or self.nodes[at].kind is not FileKind.FILE:
             raise FileNotFoundError(2, "No such file")
         yield StableFile(BytesIO(self.nodes[at].data), lambda: self._found(at))
+
+    def read(self, path: FilePath, expected: Found) -> bytes:
+        with self.opened(path) as file:
+            if file.found != expected:
+                raise ChangedMeanwhile("the file changed while it was read")
+            return file.read(1 << 30)
 
     def link_target(self, path: FilePath) -> bytes:
         return self.nodes[path].data
@@ -226,9 +231,7 @@ class Site:
     def start(self) -> Folder:
         lace = Lace(self.store, clock=SimulatedClock(self.world, self.off_ns))
         memory = Memory(self.path)
-        self.folder = Folder(
-            lace, PLACE, self.disk, memory, cut=cut_content, now_ns=lambda: self.world.time_ns + self.off_ns
-        )
+        self.folder = Folder(lace, PLACE, self.disk, memory, now_ns=lambda: self.world.time_ns + self.off_ns)
         return self.folder
 
     def stop(self, *, torn: bool) -> None:

@@ -53,6 +53,7 @@ class Disk(Protocol):
 
     def scan(self, ignored: Callable[[FilePath, bool], bool]) -> DiskScan: ...
     def opened(self, path: FilePath) -> AbstractContextManager[StableFile]: ...
+    def read(self, path: FilePath, expected: Found) -> bytes: ...
     def link_target(self, path: FilePath) -> bytes: ...
     def look(self, path: FilePath) -> Found | None: ...
     def write(
@@ -190,6 +191,19 @@ class RealDisk(Closing):
                 return found
 
             yield StableFile(file, look)
+
+    def read(self, path: FilePath, expected: Found) -> bytes:
+        """All of a file that looks as expected, before and after."""
+        size = expected.looked.size
+        descriptor = os.open(path[-1], READ, dir_fd=self._parent(path))
+        try:
+            is_same = _found(os.fstat(descriptor)) == expected
+            data = os.read(descriptor, size + 1) if is_same else b""
+            if not is_same or len(data) != size or _found(os.fstat(descriptor)) != expected:
+                raise ChangedMeanwhile("the file changed while it was read")
+        finally:
+            os.close(descriptor)
+        return data
 
     def link_target(self, path: FilePath) -> bytes:
         """Where a link leads."""

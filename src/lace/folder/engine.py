@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 
-from lace.errors import InvalidText, LaceError
+from lace.errors import InvalidInput, InvalidText, LaceError
 from lace.folder.disk import ChangedMeanwhile, Disk, FilePath, Found, StableFile
 from lace.folder.lacetree import FolderPlace, LaceTree, blob_id
 from lace.folder.memory import Memory, Signature
@@ -22,10 +22,13 @@ from lace.limits import MIB, SECOND_NS
 from lace.notation.digest import hasher
 from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
-from lace.porcelain.content import Content, Cut
+from lace.porcelain.content import Content
+from lace.porcelain.cutting import cut_content
 from lace.porcelain.lace import Lace
 from lace.porcelain.openfolder import in_the_way
-from lace.porcelain.putting import PutBatch, PutVerbs
+from lace.porcelain.putting import PutBatch, PutVerbs, put_files
+from lace.porcelain.smallfiles import LARGEST as SMALL_BYTES
+from lace.porcelain.smallfiles import SmallFile
 from lace.records.fileform import (
     Attributes,
     FileKind,
@@ -38,6 +41,7 @@ from lace.records.fileform import (
 from lace.records.model import Header
 from lace.values import dataclass
 
+_Kept = tuple[FolderStep, ShownItem | None, Found | None]
 Ignored = Callable[[FilePath, bool], bool]
 _UNREAD = "?"  # the content of a new file that nobody has read yet
 _OLD_ENOUGH_NS = 2 * SECOND_NS  # file systems may keep times by two seconds: a file that is newer is read again
@@ -50,7 +54,8 @@ class FolderLimits:
     max_gone_share: float = 0.5  # of the files that may be deleted on either side
     min_gone: int = 10  # fewer are never asked about
     min_free_bytes: int = 64 * MIB  # that stay free on the disk
-    taken_at_once: int = 500  # files stored in one go
+    taken_at_once: int = 2_000  # files stored in one go
+    taken_bytes: int = 16 * MIB  # and of these files together, unless one alone is larger
 
 
 class FolderQuestion(StrEnum):
@@ -108,7 +113,6 @@ class Folder:
         sign: str | None = None,
         ignored: Ignored = lambda _, __: False,
         limits: FolderLimits | None = None,
-        cut: Cut | None = None,
         now_ns: Callable[[], int],
     ) -> None:
         self.lace = lace
@@ -119,9 +123,9 @@ class Folder:
         self._sign = sign
         self._ignored = ignored
         self._limits = limits or FolderLimits()
-        self._cut = cut
         self._now_ns = now_ns
         self._found: dict[str, Found] = {}
+        self._items: dict[str, Item] = {}
         self._closed: dict[str, str] = {}
         self._looked_ns = 0  # when this round began, by the clock of the disk
 
@@ -133,9 +137,25 @@ class Folder:
             total.done.update(report.done)
             total.steps += report.steps
             total.troubles, total.contested, total.stopped = report.troubles, report.contested, report.stopped
-            if report.is_at_rest or report.stopped or not report.done.total():
+            if report.is_at_rest or report.stopped or not report.done.total() or self._has_settled(report):
                 break
         return total
+
+    def _has_settled(self, report: RoundReport) -> bool:
+        """Whether what was seen on disk is all in the lace after a round that wrote nothing, and nothing else came."""
+        if report.troubles or not report.done.keys() <= {Do.TAKE, Do.RETRACT}:
+            return False
+        self.tree.refresh()
+        if self.tree.contested or plan(self._visible(self.tree.shown, report), self._items, self.memory.agreed):
+            return False
+        self._note_rest(report, is_at_rest=True)
+        return True
+
+    def _note_rest(self, report: RoundReport, *, is_at_rest: bool) -> None:
+        """Note that nothing was left to do at a moment of the lace, so that the next process need not read it all."""
+        is_all = is_at_rest and not report.troubles and self.tree.shown.keys() == self.memory.agreed.keys()
+        self.memory.at_rest(self.tree.moment() if is_all else "")
+        self.memory.flush()
 
     def round(self, *, go_on: bool = False) -> RoundReport:
         """Look, plan, act, once."""
@@ -148,7 +168,6 @@ class Folder:
         if self._is_old(report, go_on=go_on):
             return report
         self.tree.refresh()
-        cursor = self.tree.cursor
         merges = self._merge(report)
         if merges:
             self.tree.refresh()
@@ -161,8 +180,7 @@ class Folder:
             return report
         self._take_steps(steps, report)
         report.contested = _contested(self.tree.shown)
-        self.memory.at_rest(str(cursor) if report.is_at_rest and not report.troubles else "")
-        self.memory.flush()
+        self._note_rest(report, is_at_rest=report.is_at_rest)
         return report
 
     # What is there
@@ -171,7 +189,7 @@ class Folder:
         self._looked_ns = self.disk.now_ns()
         scan = self.disk.scan(self._ignored)
         self._found, self._closed = {}, {}
-        items: dict[str, Item] = {}
+        items = self._items = {}
         for path, why in scan.closed.items():
             name = name_of(path) if path else ""
             self._closed[name] = why
@@ -236,7 +254,7 @@ class Folder:
     # What is too much to do unasked
 
     def _is_old(self, report: RoundReport, *, go_on: bool) -> bool:
-        if self.tree.cursor is not None:
+        if self.tree.cursor is not None or self.tree.rest_at(self.memory.moment, self.memory.agreed):
             return False
         wanted = [RecordHash(shown.versions[0]) for shown in self.memory.agreed.values()]
         have: set[RecordHash] = set()
@@ -269,9 +287,8 @@ class Folder:
     def _take_steps(self, steps: list[FolderStep], report: RoundReport) -> None:
         stored = [step for step in steps if step.do in (Do.TAKE, Do.RETRACT)]
         others = [step for step in steps if step.do not in (Do.TAKE, Do.RETRACT)]
-        size = self._limits.taken_at_once
-        for start in range(0, len(stored), size):
-            self._store(stored[start : start + size], report)
+        for some in self._in_batches(stored):
+            self._store(some, report)
         for step in others:
             try:
                 if self._bring(step):
@@ -337,11 +354,27 @@ class Folder:
         age_ns = self._looked_ns - max(found.looked.mtime_ns, found.looked.ctime_ns)
         return found.looked if found.kind is not FileKind.FOLDER and age_ns >= _OLD_ENOUGH_NS else None
 
+    def _in_batches(self, steps: Sequence[FolderStep]) -> Iterator[list[FolderStep]]:
+        """Steps that are stored together."""
+        some: list[FolderStep] = []
+        size = 0
+        for step in steps:
+            found = self._found.get(step.name)
+            own = 0 if found is None else found.looked.size
+            if some and (len(some) >= self._limits.taken_at_once or size + own > self._limits.taken_bytes):
+                yield some
+                some, size = [], 0
+            some.append(step)
+            size += own
+        if some:
+            yield some
+
     def _store(self, steps: Sequence[FolderStep], report: RoundReport) -> None:
         """Store what is on disk, and that something is gone, durable before it is noted."""
-        kept: list[tuple[FolderStep, ShownItem | None, Found | None]] = []
+        kept = self._store_files([step for step in steps if self._is_small(step)], report)
+        others = [step for step in steps if not self._is_small(step)]
         with self.lace.batch() as batch:
-            for step in steps:
+            for step in others:
                 try:
                     tai = self._time_after(step.bases)
                     if step.do is Do.RETRACT:
@@ -357,8 +390,49 @@ class Folder:
                     report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
         for step, shown, found_then in kept:
             self._agree(step.name, shown, found_then)
+            if shown is not None:
+                self.tree.stored(step.name, shown)
+                self._items[step.name] = shown.item
             report.done[step.do] += 1
             report.steps.append(step)
+
+    def _is_small(self, step: FolderStep) -> bool:
+        """Whether what is stored is one of many that are stored alike."""
+        found = self._found.get(step.name) if step.do is Do.TAKE else None
+        is_small = found is not None and found.kind is FileKind.FILE and found.looked.size <= SMALL_BYTES
+        return is_small and step.name.isascii()
+
+    def _store_files(self, steps: Sequence[FolderStep], report: RoundReport) -> list[_Kept]:
+        """Store the content of files that fit into memory together."""
+        taken: list[tuple[FolderStep, Found]] = []
+        files: list[SmallFile] = []
+        now = TAI.of_unix_ns(self._now_ns())
+        for step in steps:
+            found = self._found[step.name]
+            try:
+                data = self.disk.read(path_of(step.name), found)
+                tai = self._time_after(step.bases) if step.bases else now
+            except (OSError, LaceError) as error:
+                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                continue
+            said = Attributes(FileKind.FILE, found.executable, found.looked.mtime_ns)
+            headers = (*base_headers(step.bases), *said.headers())
+            files.append(SmallFile(self.place.full(step.name), tai, headers, data))
+            taken.append((step, found))
+        if not files:
+            return []
+        try:
+            records = put_files(self.lace, files, group=self.place.group, app=self.place.app, sign=self._sign)
+        except InvalidInput as error:
+            if len(taken) > 1:  # one of them cannot be a record
+                return [kept for step, _ in taken for kept in self._store_files([step], report)]
+            report.troubles.append(Trouble(taken[0][0].name, str(error)))
+            return []
+        items = [
+            ShownItem(Item(content, FileKind.FILE, found.executable), (version,))
+            for content, version, (_, found) in zip(records.contents, records.hashes, taken, strict=True)
+        ]
+        return [(step, item, found) for item, (step, found) in zip(items, taken, strict=True)]
 
     def _take(self, batch: PutBatch, step: FolderStep, found: Found, tai: str) -> tuple[Item, str]:
         assert step.found is not None
@@ -388,7 +462,7 @@ class Folder:
             headers=headers,
             sign=self._sign,
             size=size,
-            cut=self._cut,
+            cut=cut_content,
         )
 
     def _time_after(self, bases: Iterable[str]) -> str:
