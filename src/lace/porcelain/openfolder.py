@@ -62,6 +62,13 @@ class OpenFolder(Closing):
             self._root = -1
 
 
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write all of it, however much the system takes at a time."""
+    written = os.write(descriptor, data)
+    while written < len(data):
+        written += os.write(descriptor, memoryview(data)[written:])
+
+
 def with_executable(mode: int, *, executable: bool) -> int:
     """The permissions of a file whose owner may execute it or not; who may read it may execute it too, or nobody may.
 
