@@ -6,13 +6,13 @@ one path is told and stops no other; what puts many files at risk stops the roun
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 
 from lace.errors import InvalidInput, InvalidText, LaceError
-from lace.folder.disk import ChangedMeanwhile, Disk, FilePath, Found, StableFile
+from lace.folder.disk import ChangedMeanwhile, Disk, FilePath, FileWrite, Found, StableFile
 from lace.folder.lacetree import FolderPlace, LaceTree, blob_id
 from lace.folder.memory import Memory, Signature
 from lace.folder.merging import common_base, merged
@@ -22,6 +22,7 @@ from lace.limits import MIB, SECOND_NS
 from lace.notation.digest import hasher
 from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
+from lace.porcelain.bulkreading import RECORDS_AT_ONCE, ReadContent, contents
 from lace.porcelain.content import Content
 from lace.porcelain.cutting import cut_content
 from lace.porcelain.lace import Lace
@@ -38,6 +39,7 @@ from lace.records.fileform import (
     path_of,
     read_attributes,
 )
+from lace.records.manifest import content_length
 from lace.records.model import Header
 from lace.values import dataclass
 
@@ -289,16 +291,71 @@ class Folder:
         others = [step for step in steps if step.do not in (Do.TAKE, Do.RETRACT)]
         for some in self._in_batches(stored):
             self._store(some, report)
+        files = [step for step in others if self._is_file_to_write(step)]
         for step in others:
+            if self._is_file_to_write(step):
+                continue
             try:
                 if self._bring(step):
-                    report.steps.append(step)
-                    if step.do is not Do.AGREE:
-                        report.done[step.do] += 1
+                    self._count(step, report)
             except (OSError, LaceError) as error:
                 report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
             if step.do is Do.BLOCKED:
                 report.troubles.append(Trouble(step.name, "a file and a folder have the same name; rename one of them"))
+        for start in range(0, len(files), RECORDS_AT_ONCE):
+            self._write_files(files[start : start + RECORDS_AT_ONCE], report)
+
+    def _count(self, step: FolderStep, report: RoundReport) -> None:
+        report.steps.append(step)
+        if step.do is not Do.AGREE:
+            report.done[step.do] += 1
+
+    def _is_file_to_write(self, step: FolderStep) -> bool:
+        """Whether a step puts the content of a file at its path."""
+        if step.do is not Do.WRITE or step.shown is None or step.shown.item.kind is not FileKind.FILE:
+            return False
+        return step.found is None or step.found[:2] != step.shown.item[:2]
+
+    def _write_files(self, steps: Sequence[FolderStep], report: RoundReport) -> None:
+        """Write files beside their places and give them their names, each noted once its content is durable."""
+        begun: deque[FolderStep] = deque()
+        for result in self.disk.write_each(self._file_writes(steps, begun, report)):
+            step = begun.popleft()
+            if isinstance(result, Exception):
+                report.troubles.append(Trouble(step.name, _told(result), isinstance(result, ChangedMeanwhile)))
+                continue
+            self._agree(step.name, step.shown, result)
+            self._count(step, report)
+
+    def _file_writes(
+        self, steps: Sequence[FolderStep], begun: deque[FolderStep], report: RoundReport
+    ) -> Iterator[FileWrite]:
+        shown = [RecordHash(step.shown.versions[0]) for step in steps if step.shown is not None]
+        for step, read in zip(steps, contents(self.lace.store, shown, self.lace.limits), strict=True):
+            try:
+                write = self._file_write(step, read)
+            except (OSError, LaceError) as error:
+                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                continue
+            begun.append(step)
+            yield write
+
+    def _file_write(self, step: FolderStep, read: ReadContent | None) -> FileWrite:
+        assert step.shown is not None
+        path, expected = path_of(step.name), self._found.get(step.name)
+        if expected is not None:
+            self._require(path, step, expected)
+        version = RecordHash(step.shown.versions[0])
+        record, pieces = (self.lace.load(version), None) if read is None else read
+        if self.disk.free_bytes() < content_length(record) + self._limits.min_free_bytes:
+            raise InvalidText("the disk is nearly full", rule="disk-full")
+        return FileWrite(
+            path,
+            self.lace.content(version) if pieces is None else pieces,
+            expected,
+            step.shown.item.executable,
+            read_attributes(record.parts.headers).time_ns,
+        )
 
     def _bring(self, step: FolderStep) -> bool:
         path = path_of(step.name)
@@ -315,7 +372,7 @@ class Folder:
             assert step.shown is not None
             if expected is not None:
                 self._require(path, step, expected)
-            self._agree(step.name, step.shown, self._write(path, step.shown, step.found, expected))
+            self._agree(step.name, step.shown, self._write(path, step.shown, expected))
         else:
             return False
         return True
@@ -328,7 +385,7 @@ class Folder:
             if file.found != expected or blob_id(file.size, _pieces(file)) != step.found.content:
                 raise ChangedMeanwhile("the file changed meanwhile")
 
-    def _write(self, path: FilePath, shown: ShownItem, item: Item | None, expected: Found | None) -> Found:
+    def _write(self, path: FilePath, shown: ShownItem, expected: Found | None) -> Found:
         wanted = shown.item
         if wanted.kind is FileKind.FOLDER:
             return self.disk.make_folder(path)
@@ -338,13 +395,8 @@ class Folder:
             if not leads_inside(path, target):
                 raise InvalidText("it is a link that leads out of the folder", rule="file-link")
             return self.disk.make_link(path, target, expected)
-        if expected is not None and item is not None and (item.kind, item.content) == (wanted.kind, wanted.content):
-            return self.disk.set_executable(path, expected, executable=wanted.executable)
-        if self.disk.free_bytes() < self.lace.content_length(record.hash) + self._limits.min_free_bytes:
-            raise InvalidText("the disk is nearly full", rule="disk-full")
-        time_ns = read_attributes(record.parts.headers).time_ns
-        content = (bytes(piece) for piece in self.lace.content(record.hash))
-        return self.disk.write(path, content, expected, executable=wanted.executable, time_ns=time_ns)
+        assert expected is not None
+        return self.disk.set_executable(path, expected, executable=wanted.executable)
 
     def _agree(self, name: str, shown: ShownItem | None, found: Found | None) -> None:
         self.memory.agree(name, shown, None if found is None else self._settled(found))

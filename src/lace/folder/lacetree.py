@@ -5,13 +5,14 @@ Rule: only what is new in the lace is read; a version that both sides agreed on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 
 from lace.folder.contested import KnownVersion, shown_of
 from lace.folder.trees import Item, ShownItem
 from lace.notation.digest import hasher
 from lace.notation.identifiers import RecordHash
+from lace.porcelain.bulkreading import RECORDS_AT_ONCE, loaded
 from lace.porcelain.lace import Lace
 from lace.records.fileform import Attributes, FileKind, bases_of, read_attributes
 from lace.records.manifest import content_length, full_hash, is_manifest
@@ -82,12 +83,20 @@ class LaceTree:
             self._shown_at.clear()
             self.contested.clear()
             entries = self._lace.store.entries(self._place.group, self._place.app, self._place.name)
-            for name, together in groupby(entries, lambda entry: entry.name):
-                self._show(name, list(together), policy)
+            groups = (list(together) for _, together in groupby(entries, lambda entry: entry.name))
         else:
-            for name in names:
-                self._show(name, self._lace.store.versions(self._place.group, self._place.app, name), policy)
+            place = self._place.group, self._place.app
+            groups = (found for name in names if (found := self._lace.store.versions(*place, name)))
+        while some := list(islice(groups, RECORDS_AT_ONCE)):
+            self._show_all(some, policy)
         return True
+
+    def _show_all(self, groups: Sequence[list[Entry]], policy: TipPolicy) -> None:
+        """Show the versions of some coordinates, each with its own, and read together what is not known of them."""
+        wanted = [entry.hash for found in groups for entry in found if entry.hash not in self._known or len(found) > 1]
+        records = loaded(self._lace.store, wanted, self._lace.limits)
+        for found in groups:
+            self._show(found[0].name, found, policy, records)
 
     @property
     def cursor(self) -> StoreCursor | None:
@@ -135,7 +144,7 @@ class LaceTree:
                     names.add(parts.name)
         return names
 
-    def _show(self, full: str, entries: list[Entry], policy: TipPolicy) -> None:
+    def _show(self, full: str, entries: list[Entry], policy: TipPolicy, records: Mapping[str, ValidRecord]) -> None:
         name = self._place.relative(full)
         if name is None:
             return
@@ -144,7 +153,7 @@ class LaceTree:
         if alone is not None:
             versions = [KnownVersion(admitted[0].hash, admitted[0].tai, admitted[0].signer, None, alone)]
         else:
-            versions = [self._version(entry) for entry in admitted]
+            versions = [self._version(entry, records) for entry in admitted]
         for old in self._shown_at.pop(name, ()):
             if (there := self.shown.get(old)) is not None and (old == name or there.beside == name):
                 del self.shown[old]
@@ -159,8 +168,8 @@ class LaceTree:
         else:
             self.contested.pop(name, None)
 
-    def _version(self, entry: Entry) -> KnownVersion:
-        record = self._lace.load(entry.hash)
+    def _version(self, entry: Entry, records: Mapping[str, ValidRecord]) -> KnownVersion:
+        record = records.get(entry.hash) or self._lace.load(entry.hash)
         headers = record.parts.headers
         meaning = None if entry.withdraws == (ALL,) else self._item(record)
         return KnownVersion(entry.hash, entry.tai, entry.signer, bases_of(headers), meaning)

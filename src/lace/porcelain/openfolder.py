@@ -35,6 +35,11 @@ class OpenFolder(Closing):
         self._root = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | os.O_CLOEXEC)
         self._way: list[tuple[bytes, int]] = []
 
+    @property
+    def descriptor(self) -> int:
+        """The open folder itself."""
+        return self._root
+
     def parent(self, parts: Sequence[bytes], *, make: bool = True) -> int:
         """The descriptor of a folder below this one, made if need be; OSError if a link or a file is in the way."""
         shared = 0
