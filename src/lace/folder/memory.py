@@ -68,7 +68,9 @@ class Memory(Closing):
         name, *rest = text.split("\t")
         if not name:
             self.moment = rest[0]
-        elif len(rest) == 1:
+            return
+        self.moment = ""  # what was agreed on later was not yet so at that moment
+        if len(rest) == 1:
             self.agreed.pop(name, None)
             self.looked.pop(name, None)
         else:
@@ -83,6 +85,7 @@ class Memory(Closing):
 
     def agree(self, name: str, shown: ShownItem | None, looked: Signature | None) -> None:
         """Note what both sides are now; None: the path is gone on both."""
+        self.moment = ""
         if shown is None:
             self.agreed.pop(name, None)
             self.looked.pop(name, None)
