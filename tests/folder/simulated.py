@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from random import Random
 
-from lace.errors import InvalidText
-from lace.folder.disk import SAME_NAME, ChangedMeanwhile, DiskScan, FilePath, Found, StableFile, is_ours
+from lace.errors import InvalidText, LaceError
+from lace.folder.disk import SAME_NAME, ChangedMeanwhile, DiskScan, FilePath, FileWrite, Found, StableFile, is_ours
 from lace.folder.engine import Folder, RoundReport
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory, Signature
 from lace.notation.tai import TAI
-from lace.porcelain.cutting import cut_content
 from lace.porcelain.lace import Lace
 from lace.records.fileform import FileKind, name_of, path_of
 from lace.records.validate import validate
@@ -118,6 +118,12 @@ class SimulatedDisk:
             raise FileNotFoundError(2, "No such file")
         yield StableFile(BytesIO(self.nodes[at].data), lambda: self._found(at))
 
+    def read(self, path: FilePath, expected: Found) -> bytes:
+        with self.opened(path) as file:
+            if file.found != expected:
+                raise ChangedMeanwhile("the file changed while it was read")
+            return file.read(1 << 30)
+
     def link_target(self, path: FilePath) -> bytes:
         return self.nodes[path].data
 
@@ -128,20 +134,40 @@ class SimulatedDisk:
                 raise InvalidText(SAME_NAME, rule="file-name-folds")
             raise ChangedMeanwhile("the file changed meanwhile")
 
-    def write(
-        self, path: FilePath, content: Iterable[bytes], expected: Found | None, *, executable: bool, time_ns: int | None
-    ) -> Found:
-        beside = (*path[:-1], b".lace-1.part")
+    def write_each(self, writes: Iterable[FileWrite]) -> Iterator[Found | Exception]:
+        """Some of the files are written beside their places before the first of them takes its name."""
+        coming = iter(writes)
+        while some := list(islice(coming, self.random.choice([1, 2, 5]))):
+            datas = [self._write_beside(write, number) for number, write in enumerate(some)]
+            for number, (write, data) in enumerate(zip(some, datas, strict=True)):
+                yield data if isinstance(data, Exception) else self._put_in_place(write, number, data)
+
+    def _write_beside(self, write: FileWrite, number: int) -> bytes | Exception:
         self.tick()
-        data = b"".join(content)
-        torn = data[: self.random.randrange(len(data) + 1)]
-        self.put(beside, FileKind.FILE, torn, executable=False, time_ns=None)
+        try:
+            data = b"".join(write.content)
+            torn = data[: self.random.randrange(len(data) + 1)]
+            self.put(self._beside(write, number), FileKind.FILE, torn, executable=False, time_ns=None)
+        except (OSError, LaceError) as error:
+            return error
+        return data
+
+    def _beside(self, write: FileWrite, number: int) -> FilePath:
+        return (*write.path[:-1], b".lace-1-%d.part" % number)
+
+    def _put_in_place(self, write: FileWrite, number: int, data: bytes) -> Found | Exception:
         self.tick()
-        self._require(path, expected)
-        self.nodes.pop(self.there(beside) or beside)
-        self.put(path, FileKind.FILE, data, executable=executable, time_ns=time_ns)
+        beside = self._beside(write, number)
+        beside = self.there(beside) or beside
+        try:
+            self._require(write.path, write.expected)
+            self.nodes.pop(beside)
+            self.put(write.path, FileKind.FILE, data, executable=write.executable, time_ns=write.time_ns)
+        except (OSError, LaceError) as error:
+            self.nodes.pop(beside, None)
+            return error
         self.tick()
-        return self._now(path)
+        return self._now(write.path)
 
     def _now(self, path: FilePath) -> Found:
         found = self.look(path)
@@ -226,9 +252,7 @@ class Site:
     def start(self) -> Folder:
         lace = Lace(self.store, clock=SimulatedClock(self.world, self.off_ns))
         memory = Memory(self.path)
-        self.folder = Folder(
-            lace, PLACE, self.disk, memory, cut=cut_content, now_ns=lambda: self.world.time_ns + self.off_ns
-        )
+        self.folder = Folder(lace, PLACE, self.disk, memory, now_ns=lambda: self.world.time_ns + self.off_ns)
         return self.folder
 
     def stop(self, *, torn: bool) -> None:

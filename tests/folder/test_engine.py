@@ -16,7 +16,6 @@ from lace.folder.engine import Folder, FolderLimits, FolderQuestion, RoundReport
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory
 from lace.folder.planner import Do
-from lace.porcelain.cutting import cut_content
 from lace.porcelain.exchange import interlace
 
 PLACE = FolderPlace(group="club", app="files")
@@ -32,7 +31,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
             (root / ".lace").mkdir(parents=True, exist_ok=True)
             notes = stack.enter_context(lace.open(root / ".lace" / "notes.lace", create=True))
             disk, memory = stack.enter_context(RealDisk(root)), stack.enter_context(Memory(root / ".lace" / "agreed"))
-            return Folder(notes, PLACE, disk, memory, limits=limits, cut=cut_content, now_ns=time.time_ns)
+            return Folder(notes, PLACE, disk, memory, limits=limits, now_ns=time.time_ns)
 
         yield make
 

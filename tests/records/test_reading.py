@@ -31,7 +31,7 @@ from lace.records.thin import thicken, thin_form
 from lace.records.validate import signature_task, signature_tasks, validate
 from lace.records.write import encode_record
 from notation.reading import read_whole
-from records.strategies import DATA, FIELDS, PLEXES, RECORDS, SEALS, blob_bytes, plex_bytes, seal_bytes, stored
+from records.strategies import BLOBS, DATA, FIELDS, PLEXES, RECORDS, SEALS, blob_bytes, plex_bytes, seal_bytes, stored
 
 
 @pytest.mark.clause(
@@ -100,7 +100,12 @@ def rows(columns: PartColumns) -> list[Parts]:
     return list(map(Parts._make, zip(*columns, strict=True)))
 
 
-LIKE_EACH_OTHER = st.one_of(st.lists(PLEXES, max_size=4), st.lists(SEALS, max_size=4), st.lists(RECORDS, max_size=3))
+LIKE_EACH_OTHER = st.one_of(
+    st.lists(PLEXES, max_size=4),
+    st.lists(SEALS, max_size=4),
+    st.lists(BLOBS, max_size=4),
+    st.lists(RECORDS, max_size=3),
+)
 
 
 @given(LIKE_EACH_OTHER)
@@ -118,16 +123,19 @@ def test_records_that_are_read_together_are_those_that_are_read_one_by_one(recor
 def test_only_records_of_one_type_and_the_common_shape_are_read_together() -> None:
     plexes = [plex_bytes(extras=b"X: %d\n" % number) for number in range(3)]
     seals = [seal_bytes(plex) for plex in plexes]
-    for alike in (plexes, seals):
+    blobs = [blob_bytes(b"%d" % number) for number in range(3)]
+    for alike in (plexes, seals, blobs):
         assert parse_alike(alike, DEFAULT_LIMITS) is not None
         spoiled = alike[1][:-1] + bytes([alike[1][-1] ^ 1])
         for others in ([alike[0], spoiled], [spoiled, alike[0]], [alike[0], b""], [alike[0], alike[1] + b"x"]):
             assert parse_alike(others, DEFAULT_LIMITS) is None
+        if alike is blobs:
+            continue
         unusual = alike[0].replace(b"links", "lïnks".encode())
         assert parse_alike([alike[0], unusual], DEFAULT_LIMITS) is None
         few = [RecordLimits(max_data_bytes=1), RecordLimits(max_extra_headers=0), RecordLimits(max_header_line_bytes=9)]
         assert [parse_alike(alike, limits) for limits in few] == [None] * 3
-    for mixed in ([plexes[0], seals[0]], [seals[0], plexes[0]], [blob_bytes()], [], [b""]):
+    for mixed in ([plexes[0], seals[0]], [seals[0], plexes[0]], [blobs[0], plexes[0]], [], [b""]):
         assert parse_alike(mixed, DEFAULT_LIMITS) is None
 
 

@@ -11,13 +11,15 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
 from lace.errors import InvalidText, LaceError
 from lace.folder.memory import Signature
+from lace.folder.syncing import sync_files_of, syncs_all
 from lace.notation.closing import Closing
-from lace.porcelain.openfolder import CREATE, READ, OpenFolder, with_executable
+from lace.porcelain.openfolder import CREATE, READ, OpenFolder, with_executable, write_all
 from lace.records.fileform import FileKind
 
 FilePath = tuple[bytes, ...]
@@ -26,6 +28,8 @@ _PART = b".lace-"  # a file that is being written begins like this
 _PART_END = b".part"
 
 
+WRITTEN_AT_ONCE = 512  # files under names of ours before the first takes its own
+SYNCED_TOGETHER = 16  # from here on one sync of the file system costs less than one for each file
 SAME_NAME = "this file system takes its name for that of another file here"
 
 
@@ -48,16 +52,25 @@ class DiskScan(NamedTuple):
     closed: dict[FilePath, str]  # files and folders that cannot be kept or read, with the reason
 
 
+class FileWrite(NamedTuple):
+    """A file to put at a path that looks as expected."""
+
+    path: FilePath
+    content: Iterable[bytes | memoryview]
+    expected: Found | None
+    executable: bool
+    time_ns: int | None
+
+
 class Disk(Protocol):
     """What the engine needs of a file system; the simulator has another one."""
 
     def scan(self, ignored: Callable[[FilePath, bool], bool]) -> DiskScan: ...
     def opened(self, path: FilePath) -> AbstractContextManager[StableFile]: ...
+    def read(self, path: FilePath, expected: Found) -> bytes: ...
     def link_target(self, path: FilePath) -> bytes: ...
     def look(self, path: FilePath) -> Found | None: ...
-    def write(
-        self, path: FilePath, content: Iterable[bytes], expected: Found | None, *, executable: bool, time_ns: int | None
-    ) -> Found: ...
+    def write_each(self, writes: Iterable[FileWrite]) -> Iterator[Found | Exception]: ...
     def make_link(self, path: FilePath, target: bytes, expected: Found | None) -> Found: ...
     def make_folder(self, path: FilePath) -> Found: ...
     def remove(self, path: FilePath, expected: Found) -> None: ...
@@ -96,6 +109,7 @@ class RealDisk(Closing):
         self.root = root
         self._below = OpenFolder(root)
         self._identity = self._identify()
+        self._syncs_together = syncs_all(self._below.descriptor)
 
     def _identify(self) -> tuple[int, int] | None:
         try:
@@ -191,6 +205,19 @@ class RealDisk(Closing):
 
             yield StableFile(file, look)
 
+    def read(self, path: FilePath, expected: Found) -> bytes:
+        """All of a file that looks as expected, before and after."""
+        size = expected.looked.size
+        descriptor = os.open(path[-1], READ, dir_fd=self._parent(path))
+        try:
+            is_same = _found(os.fstat(descriptor)) == expected
+            data = os.read(descriptor, size + 1) if is_same else b""
+            if not is_same or len(data) != size or _found(os.fstat(descriptor)) != expected:
+                raise ChangedMeanwhile("the file changed while it was read")
+        finally:
+            os.close(descriptor)
+        return data
+
     def link_target(self, path: FilePath) -> bytes:
         """Where a link leads."""
         return os.readlink(path[-1], dir_fd=self._parent(path))
@@ -203,36 +230,65 @@ class RealDisk(Closing):
             raise InvalidText(SAME_NAME, rule="file-name-folds")  # 082-NAME-08
         raise ChangedMeanwhile("the file changed meanwhile")
 
-    def write(
-        self, path: FilePath, content: Iterable[bytes], expected: Found | None, *, executable: bool, time_ns: int | None
-    ) -> Found:
-        """Put a file at a path that looks as expected; how it looks then."""
-        parent = self._parent(path, make=True)
-        beside = _PART + b"%d" % os.getpid() + _PART_END
-        with suppress(FileNotFoundError):
-            os.unlink(beside, dir_fd=parent)  # what a process that was killed left, perhaps under a second name
-        descriptor = os.open(beside, CREATE, 0o777 if executable else 0o666, dir_fd=parent)
+    def write_each(self, writes: Iterable[FileWrite]) -> Iterator[Found | Exception]:
+        """Put files at their paths; for each in turn how it looks then, or why it is not there.
+
+        What many files are made of is synced together before the first of them takes its name.
+        """
+        coming = iter(writes)
+        while some := list(islice(coming, WRITTEN_AT_ONCE)):
+            is_together = len(some) >= SYNCED_TOGETHER and self._syncs_together
+            beside = [self._write_beside(write, at, sync=not is_together) for at, write in enumerate(some)]
+            if is_together:
+                sync_files_of(self._below.descriptor)
+            for write, name in zip(some, beside, strict=True):
+                yield name if isinstance(name, Exception) else self._put_in_place(write, name)
+
+    def _write_beside(self, write: FileWrite, number: int, *, sync: bool) -> bytes | Exception:
+        """Write a file under a name of ours in the folder it belongs to; that name."""
+        beside = _PART + b"%d-%d" % (os.getpid(), number) + _PART_END
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                for piece in content:
-                    file.write(piece)
-                file.flush()
-                if expected is not None and expected.kind is FileKind.FILE:
-                    mode = os.stat(path[-1], dir_fd=parent, follow_symlinks=False).st_mode
-                    os.fchmod(descriptor, with_executable(mode, executable=executable))
-                if time_ns is not None:
-                    os.utime(descriptor, ns=(time_ns, time_ns))
-                os.fsync(descriptor)
-            self._require(path, expected)
-            if expected is None:
-                self._place(beside, path[-1], parent)
-            else:
-                os.rename(beside, path[-1], src_dir_fd=parent, dst_dir_fd=parent)
-        except BaseException:
-            with suppress(OSError):
+            parent = self._parent(write.path, make=True)
+            mode = 0o777 if write.executable else 0o666
+            try:
+                descriptor = os.open(beside, CREATE, mode, dir_fd=parent)
+            except FileExistsError:  # a process that was killed left it, perhaps under a second name
                 os.unlink(beside, dir_fd=parent)
-            raise
-        return self._now(path)
+                descriptor = os.open(beside, CREATE, mode, dir_fd=parent)
+            try:
+                for piece in write.content:
+                    write_all(descriptor, piece)
+                if write.expected is not None and write.expected.kind is FileKind.FILE:
+                    mode = os.stat(write.path[-1], dir_fd=parent, follow_symlinks=False).st_mode
+                    os.fchmod(descriptor, with_executable(mode, executable=write.executable))
+                if write.time_ns is not None:
+                    os.utime(descriptor, ns=(write.time_ns, write.time_ns))
+                if sync:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except (OSError, LaceError) as error:
+            self._drop(write.path, beside)
+            return error
+        return beside
+
+    def _put_in_place(self, write: FileWrite, beside: bytes) -> Found | Exception:
+        """Give a file that was written the name that it is for."""
+        try:
+            parent = self._parent(write.path)
+            self._require(write.path, write.expected)
+            if write.expected is None:
+                self._place(beside, write.path[-1], parent)
+            else:
+                os.rename(beside, write.path[-1], src_dir_fd=parent, dst_dir_fd=parent)
+            return self._now(write.path)
+        except (OSError, LaceError) as error:
+            self._drop(write.path, beside)
+            return error
+
+    def _drop(self, path: FilePath, beside: bytes) -> None:
+        with suppress(OSError):
+            os.unlink(beside, dir_fd=self._parent(path))
 
     def _place(self, beside: bytes, name: bytes, parent: int) -> None:
         """Give a file its name, never over one that came meanwhile, where the file system can tell."""

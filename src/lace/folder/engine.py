@@ -6,13 +6,13 @@ one path is told and stops no other; what puts many files at risk stops the roun
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 
-from lace.errors import InvalidText, LaceError
-from lace.folder.disk import ChangedMeanwhile, Disk, FilePath, Found, StableFile
+from lace.errors import InvalidInput, InvalidText, LaceError
+from lace.folder.disk import ChangedMeanwhile, Disk, FilePath, FileWrite, Found, StableFile
 from lace.folder.lacetree import FolderPlace, LaceTree, blob_id
 from lace.folder.memory import Memory, Signature
 from lace.folder.merging import common_base, merged
@@ -22,10 +22,14 @@ from lace.limits import MIB, SECOND_NS
 from lace.notation.digest import hasher
 from lace.notation.identifiers import RecordHash
 from lace.notation.tai import TAI
-from lace.porcelain.content import Content, Cut
+from lace.porcelain.bulkreading import RECORDS_AT_ONCE, ReadContent, contents
+from lace.porcelain.content import Content
+from lace.porcelain.cutting import cut_content
 from lace.porcelain.lace import Lace
 from lace.porcelain.openfolder import in_the_way
-from lace.porcelain.putting import PutBatch, PutVerbs
+from lace.porcelain.putting import PutBatch, PutVerbs, put_files
+from lace.porcelain.smallfiles import LARGEST as SMALL_BYTES
+from lace.porcelain.smallfiles import SmallFile
 from lace.records.fileform import (
     Attributes,
     FileKind,
@@ -35,9 +39,11 @@ from lace.records.fileform import (
     path_of,
     read_attributes,
 )
+from lace.records.manifest import content_length
 from lace.records.model import Header
 from lace.values import dataclass
 
+_Kept = tuple[FolderStep, ShownItem | None, Found | None]
 Ignored = Callable[[FilePath, bool], bool]
 _UNREAD = "?"  # the content of a new file that nobody has read yet
 _OLD_ENOUGH_NS = 2 * SECOND_NS  # file systems may keep times by two seconds: a file that is newer is read again
@@ -50,7 +56,8 @@ class FolderLimits:
     max_gone_share: float = 0.5  # of the files that may be deleted on either side
     min_gone: int = 10  # fewer are never asked about
     min_free_bytes: int = 64 * MIB  # that stay free on the disk
-    taken_at_once: int = 500  # files stored in one go
+    taken_at_once: int = 2_000  # files stored in one go
+    taken_bytes: int = 16 * MIB  # and of these files together, unless one alone is larger
 
 
 class FolderQuestion(StrEnum):
@@ -108,7 +115,6 @@ class Folder:
         sign: str | None = None,
         ignored: Ignored = lambda _, __: False,
         limits: FolderLimits | None = None,
-        cut: Cut | None = None,
         now_ns: Callable[[], int],
     ) -> None:
         self.lace = lace
@@ -119,9 +125,9 @@ class Folder:
         self._sign = sign
         self._ignored = ignored
         self._limits = limits or FolderLimits()
-        self._cut = cut
         self._now_ns = now_ns
         self._found: dict[str, Found] = {}
+        self._items: dict[str, Item] = {}
         self._closed: dict[str, str] = {}
         self._looked_ns = 0  # when this round began, by the clock of the disk
 
@@ -133,9 +139,25 @@ class Folder:
             total.done.update(report.done)
             total.steps += report.steps
             total.troubles, total.contested, total.stopped = report.troubles, report.contested, report.stopped
-            if report.is_at_rest or report.stopped or not report.done.total():
+            if report.is_at_rest or report.stopped or not report.done.total() or self._has_settled(report):
                 break
         return total
+
+    def _has_settled(self, report: RoundReport) -> bool:
+        """Whether what was seen on disk is all in the lace after a round that wrote nothing, and nothing else came."""
+        if report.troubles or not report.done.keys() <= {Do.TAKE, Do.RETRACT}:
+            return False
+        self.tree.refresh()
+        if self.tree.contested or plan(self._visible(self.tree.shown, report), self._items, self.memory.agreed):
+            return False
+        self._note_rest(report, is_at_rest=True)
+        return True
+
+    def _note_rest(self, report: RoundReport, *, is_at_rest: bool) -> None:
+        """Note that nothing was left to do at a moment of the lace, so that the next process need not read it all."""
+        is_all = is_at_rest and not report.troubles and self.tree.shown.keys() == self.memory.agreed.keys()
+        self.memory.at_rest(self.tree.moment() if is_all else "")
+        self.memory.flush()
 
     def round(self, *, go_on: bool = False) -> RoundReport:
         """Look, plan, act, once."""
@@ -148,7 +170,6 @@ class Folder:
         if self._is_old(report, go_on=go_on):
             return report
         self.tree.refresh()
-        cursor = self.tree.cursor
         merges = self._merge(report)
         if merges:
             self.tree.refresh()
@@ -161,8 +182,7 @@ class Folder:
             return report
         self._take_steps(steps, report)
         report.contested = _contested(self.tree.shown)
-        self.memory.at_rest(str(cursor) if report.is_at_rest and not report.troubles else "")
-        self.memory.flush()
+        self._note_rest(report, is_at_rest=report.is_at_rest)
         return report
 
     # What is there
@@ -171,7 +191,7 @@ class Folder:
         self._looked_ns = self.disk.now_ns()
         scan = self.disk.scan(self._ignored)
         self._found, self._closed = {}, {}
-        items: dict[str, Item] = {}
+        items = self._items = {}
         for path, why in scan.closed.items():
             name = name_of(path) if path else ""
             self._closed[name] = why
@@ -236,7 +256,7 @@ class Folder:
     # What is too much to do unasked
 
     def _is_old(self, report: RoundReport, *, go_on: bool) -> bool:
-        if self.tree.cursor is not None:
+        if self.tree.cursor is not None or self.tree.rest_at(self.memory.moment, self.memory.agreed):
             return False
         wanted = [RecordHash(shown.versions[0]) for shown in self.memory.agreed.values()]
         have: set[RecordHash] = set()
@@ -269,19 +289,73 @@ class Folder:
     def _take_steps(self, steps: list[FolderStep], report: RoundReport) -> None:
         stored = [step for step in steps if step.do in (Do.TAKE, Do.RETRACT)]
         others = [step for step in steps if step.do not in (Do.TAKE, Do.RETRACT)]
-        size = self._limits.taken_at_once
-        for start in range(0, len(stored), size):
-            self._store(stored[start : start + size], report)
+        for some in self._in_batches(stored):
+            self._store(some, report)
+        files = [step for step in others if self._is_file_to_write(step)]
         for step in others:
+            if self._is_file_to_write(step):
+                continue
             try:
                 if self._bring(step):
-                    report.steps.append(step)
-                    if step.do is not Do.AGREE:
-                        report.done[step.do] += 1
+                    self._count(step, report)
             except (OSError, LaceError) as error:
                 report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
             if step.do is Do.BLOCKED:
                 report.troubles.append(Trouble(step.name, "a file and a folder have the same name; rename one of them"))
+        for start in range(0, len(files), RECORDS_AT_ONCE):
+            self._write_files(files[start : start + RECORDS_AT_ONCE], report)
+
+    def _count(self, step: FolderStep, report: RoundReport) -> None:
+        report.steps.append(step)
+        if step.do is not Do.AGREE:
+            report.done[step.do] += 1
+
+    def _is_file_to_write(self, step: FolderStep) -> bool:
+        """Whether a step puts the content of a file at its path."""
+        if step.do is not Do.WRITE or step.shown is None or step.shown.item.kind is not FileKind.FILE:
+            return False
+        return step.found is None or step.found[:2] != step.shown.item[:2]
+
+    def _write_files(self, steps: Sequence[FolderStep], report: RoundReport) -> None:
+        """Write files beside their places and give them their names, each noted once its content is durable."""
+        begun: deque[FolderStep] = deque()
+        for result in self.disk.write_each(self._file_writes(steps, begun, report)):
+            step = begun.popleft()
+            if isinstance(result, Exception):
+                report.troubles.append(Trouble(step.name, _told(result), isinstance(result, ChangedMeanwhile)))
+                continue
+            self._agree(step.name, step.shown, result)
+            self._count(step, report)
+
+    def _file_writes(
+        self, steps: Sequence[FolderStep], begun: deque[FolderStep], report: RoundReport
+    ) -> Iterator[FileWrite]:
+        shown = [RecordHash(step.shown.versions[0]) for step in steps if step.shown is not None]
+        for step, read in zip(steps, contents(self.lace.store, shown, self.lace.limits), strict=True):
+            try:
+                write = self._file_write(step, read)
+            except (OSError, LaceError) as error:
+                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                continue
+            begun.append(step)
+            yield write
+
+    def _file_write(self, step: FolderStep, read: ReadContent | None) -> FileWrite:
+        assert step.shown is not None
+        path, expected = path_of(step.name), self._found.get(step.name)
+        if expected is not None:
+            self._require(path, step, expected)
+        version = RecordHash(step.shown.versions[0])
+        record, pieces = (self.lace.load(version), None) if read is None else read
+        if self.disk.free_bytes() < content_length(record) + self._limits.min_free_bytes:
+            raise InvalidText("the disk is nearly full", rule="disk-full")
+        return FileWrite(
+            path,
+            self.lace.content(version) if pieces is None else pieces,
+            expected,
+            step.shown.item.executable,
+            read_attributes(record.parts.headers).time_ns,
+        )
 
     def _bring(self, step: FolderStep) -> bool:
         path = path_of(step.name)
@@ -298,7 +372,7 @@ class Folder:
             assert step.shown is not None
             if expected is not None:
                 self._require(path, step, expected)
-            self._agree(step.name, step.shown, self._write(path, step.shown, step.found, expected))
+            self._agree(step.name, step.shown, self._write(path, step.shown, expected))
         else:
             return False
         return True
@@ -311,7 +385,7 @@ class Folder:
             if file.found != expected or blob_id(file.size, _pieces(file)) != step.found.content:
                 raise ChangedMeanwhile("the file changed meanwhile")
 
-    def _write(self, path: FilePath, shown: ShownItem, item: Item | None, expected: Found | None) -> Found:
+    def _write(self, path: FilePath, shown: ShownItem, expected: Found | None) -> Found:
         wanted = shown.item
         if wanted.kind is FileKind.FOLDER:
             return self.disk.make_folder(path)
@@ -321,13 +395,8 @@ class Folder:
             if not leads_inside(path, target):
                 raise InvalidText("it is a link that leads out of the folder", rule="file-link")
             return self.disk.make_link(path, target, expected)
-        if expected is not None and item is not None and (item.kind, item.content) == (wanted.kind, wanted.content):
-            return self.disk.set_executable(path, expected, executable=wanted.executable)
-        if self.disk.free_bytes() < self.lace.content_length(record.hash) + self._limits.min_free_bytes:
-            raise InvalidText("the disk is nearly full", rule="disk-full")
-        time_ns = read_attributes(record.parts.headers).time_ns
-        content = (bytes(piece) for piece in self.lace.content(record.hash))
-        return self.disk.write(path, content, expected, executable=wanted.executable, time_ns=time_ns)
+        assert expected is not None
+        return self.disk.set_executable(path, expected, executable=wanted.executable)
 
     def _agree(self, name: str, shown: ShownItem | None, found: Found | None) -> None:
         self.memory.agree(name, shown, None if found is None else self._settled(found))
@@ -337,11 +406,27 @@ class Folder:
         age_ns = self._looked_ns - max(found.looked.mtime_ns, found.looked.ctime_ns)
         return found.looked if found.kind is not FileKind.FOLDER and age_ns >= _OLD_ENOUGH_NS else None
 
+    def _in_batches(self, steps: Sequence[FolderStep]) -> Iterator[list[FolderStep]]:
+        """Steps that are stored together."""
+        some: list[FolderStep] = []
+        size = 0
+        for step in steps:
+            found = self._found.get(step.name)
+            own = 0 if found is None else found.looked.size
+            if some and (len(some) >= self._limits.taken_at_once or size + own > self._limits.taken_bytes):
+                yield some
+                some, size = [], 0
+            some.append(step)
+            size += own
+        if some:
+            yield some
+
     def _store(self, steps: Sequence[FolderStep], report: RoundReport) -> None:
         """Store what is on disk, and that something is gone, durable before it is noted."""
-        kept: list[tuple[FolderStep, ShownItem | None, Found | None]] = []
+        kept = self._store_files([step for step in steps if self._is_small(step)], report)
+        others = [step for step in steps if not self._is_small(step)]
         with self.lace.batch() as batch:
-            for step in steps:
+            for step in others:
                 try:
                     tai = self._time_after(step.bases)
                     if step.do is Do.RETRACT:
@@ -357,8 +442,49 @@ class Folder:
                     report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
         for step, shown, found_then in kept:
             self._agree(step.name, shown, found_then)
+            if shown is not None:
+                self.tree.stored(step.name, shown)
+                self._items[step.name] = shown.item
             report.done[step.do] += 1
             report.steps.append(step)
+
+    def _is_small(self, step: FolderStep) -> bool:
+        """Whether what is stored is one of many that are stored alike."""
+        found = self._found.get(step.name) if step.do is Do.TAKE else None
+        is_small = found is not None and found.kind is FileKind.FILE and found.looked.size <= SMALL_BYTES
+        return is_small and step.name.isascii()
+
+    def _store_files(self, steps: Sequence[FolderStep], report: RoundReport) -> list[_Kept]:
+        """Store the content of files that fit into memory together."""
+        taken: list[tuple[FolderStep, Found]] = []
+        files: list[SmallFile] = []
+        now = TAI.of_unix_ns(self._now_ns())
+        for step in steps:
+            found = self._found[step.name]
+            try:
+                data = self.disk.read(path_of(step.name), found)
+                tai = self._time_after(step.bases) if step.bases else now
+            except (OSError, LaceError) as error:
+                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                continue
+            said = Attributes(FileKind.FILE, found.executable, found.looked.mtime_ns)
+            headers = (*base_headers(step.bases), *said.headers())
+            files.append(SmallFile(self.place.full(step.name), tai, headers, data))
+            taken.append((step, found))
+        if not files:
+            return []
+        try:
+            records = put_files(self.lace, files, group=self.place.group, app=self.place.app, sign=self._sign)
+        except InvalidInput as error:
+            if len(taken) > 1:  # one of them cannot be a record
+                return [kept for step, _ in taken for kept in self._store_files([step], report)]
+            report.troubles.append(Trouble(taken[0][0].name, str(error)))
+            return []
+        items = [
+            ShownItem(Item(content, FileKind.FILE, found.executable), (version,))
+            for content, version, (_, found) in zip(records.contents, records.hashes, taken, strict=True)
+        ]
+        return [(step, item, found) for item, (step, found) in zip(items, taken, strict=True)]
 
     def _take(self, batch: PutBatch, step: FolderStep, found: Found, tai: str) -> tuple[Item, str]:
         assert step.found is not None
@@ -388,7 +514,7 @@ class Folder:
             headers=headers,
             sign=self._sign,
             size=size,
-            cut=self._cut,
+            cut=cut_content,
         )
 
     def _time_after(self, bases: Iterable[str]) -> str:

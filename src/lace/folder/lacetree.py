@@ -5,22 +5,25 @@ Rule: only what is new in the lace is read; a version that both sides agreed on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 
 from lace.folder.contested import KnownVersion, shown_of
 from lace.folder.trees import Item, ShownItem
 from lace.notation.digest import hasher
 from lace.notation.identifiers import RecordHash
+from lace.porcelain.bulkreading import RECORDS_AT_ONCE, loaded
 from lace.porcelain.lace import Lace
 from lace.records.fileform import Attributes, FileKind, bases_of, read_attributes
 from lace.records.manifest import content_length, full_hash, is_manifest
 from lace.records.model import ValidRecord
 from lace.records.retraction import ALL
-from lace.store.base import Entry, StoreCursor
+from lace.records.tip import TipPolicy
+from lace.store.base import Entry, StoreCursor, StoreRecordId
 from lace.values import dataclass
 
 _NESTED = "/chunks/"
+_MANY = 1_000  # new records that are read one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class LaceTree:
         self._lace = lace
         self._place = place
         self._known = {shown.versions[0]: shown.item for shown in agreed.values()}
+        self._stored: dict[str, str] = {}  # the names of the versions that this folder stored since it looked here
         self._cursor: StoreCursor | None = None
         self._shown_at: dict[str, tuple[str, ...]] = {}  # by name the names of what it shows, itself and those beside
         self.shown: dict[str, ShownItem] = {}
@@ -72,52 +76,84 @@ class LaceTree:
             return False
         before, self._cursor = self._cursor, now
         names = None if before is None or before.removal != now.removal else self._new_names(before)
-        if names is None:
+        policy = self._lace.tip_policy()
+        self._stored.clear()
+        if names is None or len(names) > _MANY + len(self.shown) // 8:  # listing everything is quicker
             self.shown.clear()
             self._shown_at.clear()
+            self.contested.clear()
             entries = self._lace.store.entries(self._place.group, self._place.app, self._place.name)
-            for name, together in groupby(entries, lambda entry: entry.name):
-                self._show(name, list(together))
+            groups = (list(together) for _, together in groupby(entries, lambda entry: entry.name))
         else:
-            for name in names:
-                self._show(name, self._lace.store.versions(self._place.group, self._place.app, name))
+            place = self._place.group, self._place.app
+            groups = (found for name in names if (found := self._lace.store.versions(*place, name)))
+        while some := list(islice(groups, RECORDS_AT_ONCE)):
+            self._show_all(some, policy)
         return True
+
+    def _show_all(self, groups: Sequence[list[Entry]], policy: TipPolicy) -> None:
+        """Show the versions of some coordinates, each with its own, and read together what is not known of them."""
+        wanted = [entry.hash for found in groups for entry in found if entry.hash not in self._known or len(found) > 1]
+        records = loaded(self._lace.store, wanted, self._lace.limits)
+        for found in groups:
+            self._show(found[0].name, found, policy, records)
 
     @property
     def cursor(self) -> StoreCursor | None:
         """What was read last."""
         return self._cursor
 
-    def rest_at(self, cursor: StoreCursor, agreed: Mapping[str, ShownItem]) -> None:
-        """Take what was agreed for what the lace shows, for nothing was left to do at this cursor."""
+    def moment(self) -> str:
+        """What was read last as a text that only this history of the lace has: its cursor and its newest record."""
+        return "" if self._cursor is None else self._moment(self._cursor)
+
+    def _moment(self, cursor: StoreCursor) -> str:
+        newest = next((record for _, record in self._lace.store.records_since(StoreRecordId(cursor.record - 1))), "")
+        return f"{cursor.record}/{cursor.removal}/{newest}"
+
+    def rest_at(self, moment: str, agreed: Mapping[str, ShownItem]) -> bool:
+        """Take what was agreed for what the lace shows, if nothing was left to do at a moment and it is still that."""
+        cursor = self._lace.store.cursor()
+        if not moment or moment != self._moment(cursor):
+            return False
         self._cursor = cursor
         for name, shown in agreed.items():
             self.shown[name] = shown
             of = shown.beside or name
             self._shown_at[of] = (*self._shown_at.get(of, ()), name)
+        return True
+
+    def stored(self, name: str, shown: ShownItem) -> None:
+        """Know a version that this folder stores, so that it need not be read again."""
+        self._known[shown.versions[0]] = shown.item
+        self._stored[shown.versions[0]] = self._place.full(name)
 
     def _new_names(self, since: StoreCursor) -> set[str] | None:
         names = set()
-        for count, (_, record) in enumerate(self._lace.store.records_since(since.record)):
-            if count > 10_000:
-                return None  # listing everything is quicker
-            if record.type != "B":
+        read = 0
+        for _, record in self._lace.store.records_since(since.record):
+            own = self._stored.get(record)
+            if own is not None:
+                names.add(own)
+            elif record.type != "B":
+                read += 1
+                if read > _MANY:
+                    return None
                 parts = self._lace.load(record).parts
                 if (parts.group, parts.app) == (self._place.group, self._place.app):
                     names.add(parts.name)
         return names
 
-    def _show(self, full: str, entries: list[Entry]) -> None:
+    def _show(self, full: str, entries: list[Entry], policy: TipPolicy, records: Mapping[str, ValidRecord]) -> None:
         name = self._place.relative(full)
         if name is None:
             return
-        policy = self._lace.tip_policy()
         admitted = list(_unless_named_as_withdrawn(entry for entry in reversed(entries) if policy.admits(entry)))
         alone = self._known.get(admitted[0].hash) if len(admitted) == 1 else None
         if alone is not None:
             versions = [KnownVersion(admitted[0].hash, admitted[0].tai, admitted[0].signer, None, alone)]
         else:
-            versions = [self._version(entry) for entry in admitted]
+            versions = [self._version(entry, records) for entry in admitted]
         for old in self._shown_at.pop(name, ()):
             if (there := self.shown.get(old)) is not None and (old == name or there.beside == name):
                 del self.shown[old]
@@ -132,8 +168,8 @@ class LaceTree:
         else:
             self.contested.pop(name, None)
 
-    def _version(self, entry: Entry) -> KnownVersion:
-        record = self._lace.load(entry.hash)
+    def _version(self, entry: Entry, records: Mapping[str, ValidRecord]) -> KnownVersion:
+        record = records.get(entry.hash) or self._lace.load(entry.hash)
         headers = record.parts.headers
         meaning = None if entry.withdraws == (ALL,) else self._item(record)
         return KnownVersion(entry.hash, entry.tai, entry.signer, bases_of(headers), meaning)

@@ -36,7 +36,7 @@ class Memory(Closing):
         self.path = path
         self.agreed: dict[str, ShownItem] = {}
         self.looked: dict[str, Signature] = {}
-        self.cursor = ""  # of the lace, when both were at rest
+        self.moment = ""  # of the lace, when both were at rest
         self._lines = 0
         good = self._load()
         self._file = path.open("a", encoding="utf-8", newline="\n")
@@ -67,8 +67,10 @@ class Memory(Closing):
     def _note(self, text: str) -> None:
         name, *rest = text.split("\t")
         if not name:
-            self.cursor = rest[0]
-        elif len(rest) == 1:
+            self.moment = rest[0]
+            return
+        self.moment = ""  # what was agreed on later was not yet so at that moment
+        if len(rest) == 1:
             self.agreed.pop(name, None)
             self.looked.pop(name, None)
         else:
@@ -83,6 +85,7 @@ class Memory(Closing):
 
     def agree(self, name: str, shown: ShownItem | None, looked: Signature | None) -> None:
         """Note what both sides are now; None: the path is gone on both."""
+        self.moment = ""
         if shown is None:
             self.agreed.pop(name, None)
             self.looked.pop(name, None)
@@ -94,11 +97,11 @@ class Memory(Closing):
                 self.looked[name] = looked
         self._append(self._line(name))
 
-    def at_rest(self, cursor: str) -> None:
-        """Note that nothing is left to do at a cursor of the lace; empty while something is."""
-        if cursor != self.cursor:
-            self.cursor = cursor
-            self._append(f"\t{cursor}")
+    def at_rest(self, moment: str) -> None:
+        """Note that nothing is left to do at a moment of the lace; empty while something is."""
+        if moment != self.moment:
+            self.moment = moment
+            self._append(f"\t{moment}")
 
     def _line(self, name: str) -> str:
         shown = self.agreed.get(name)
@@ -129,7 +132,7 @@ class Memory(Closing):
     def _all_lines(self) -> Iterator[str]:
         yield _HEAD
         yield from map(self._line, self.agreed)
-        yield f"\t{self.cursor}"
+        yield f"\t{self.moment}"
 
     def forget(self, names: Mapping[str, object]) -> None:
         """Agree on nothing for some names: both sides count, and where they differ both are kept."""

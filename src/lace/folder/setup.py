@@ -20,7 +20,6 @@ from lace.folder.engine import Folder, FolderLimits
 from lace.folder.ignoring import IGNORE_FILE, ignoring
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory
-from lace.porcelain.cutting import cut_content
 from lace.porcelain.lace import Lace
 from lace.records.coordinate import parse_prefix
 from lace.values import dataclass
@@ -102,6 +101,5 @@ def opened_folder(
             sign=settings.sign,
             ignored=ignoring(root / IGNORE_FILE),
             limits=limits,
-            cut=cut_content,
             now_ns=time.time_ns,
         )

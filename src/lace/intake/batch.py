@@ -5,6 +5,8 @@ Rule: `add` promises nothing; what `flush` returned is durable.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lace.errors import InvalidInput
 from lace.limits import MIB, RecordLimits
 from lace.notation.identifiers import RecordHash
@@ -56,6 +58,19 @@ class Batch:
         if self.full:
             self.flush()
         return valid.hash
+
+    def store_alike(self, *kinds: Sequence[bytes]) -> None:
+        """Judge and store records that were made here, given by type, in one transaction; durable on return."""
+        from lace.intake.check import encoded  # it loads what judges in columns
+
+        self.flush()
+        batches = [encoded(frames, self._records) for frames in kinds if frames]
+        with self._store.together():
+            if has_forgotten(self._store):
+                for batch in batches:
+                    take_again(self._store, forgotten_among(self._store, batch.hashes))
+            for batch in batches:
+                self._store.put_encoded(batch)
 
     @property
     def full(self) -> bool:

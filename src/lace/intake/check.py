@@ -17,7 +17,7 @@ from lace.notation.identifiers import RecordHash
 from lace.records.keys import verify_batch
 from lace.records.model import ValidRecord
 from lace.records.partcolumns import PartColumns, parse_alike
-from lace.records.validate import signature_tasks
+from lace.records.validate import signature_tasks, validate
 from lace.store.columns.segments.encode import EncodedBatch, PackedColumns, encode_batch, encode_columns
 from lace.values import dataclass
 from lace.workers.process import PIPE_BYTES
@@ -53,6 +53,16 @@ def check(
             return Checked(list(range(len(frames))), [], encode_columns(columns, frames).pack())
         return _check_each(frames, limits, lambda _: reasons, claimed)
     return _check_each(frames, limits, verify, claimed)
+
+
+def encoded(frames: Sequence[bytes], limits: RecordLimits) -> EncodedBatch:
+    """Distinct frames that were made here as a batch to store; InvalidRecord if one is no record."""
+    columns = parse_alike(frames, limits)
+    if columns is not None:
+        reasons = verify_batch(signature_tasks(columns))
+        if _leaves_no_question(columns, reasons, None):
+            return encode_columns(columns, frames)
+    return encode_batch([validate(frame, limits=limits) for frame in frames])
 
 
 def _leaves_no_question(columns: PartColumns, reasons: list[str | None], claimed: Sequence[str] | None) -> bool:

@@ -13,17 +13,18 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
-from itertools import groupby
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from lace.errors import InvalidInput, InvalidText, LaceError, NotFound
 from lace.notation.identifiers import RecordHash
+from lace.porcelain.bulkreading import RECORDS_AT_ONCE, ReadContent, contents
 from lace.porcelain.content import CHUNK_FOLDER, is_same_content
 from lace.porcelain.listing import covered_entries
-from lace.porcelain.openfolder import CREATE, READ, OpenFolder, in_the_way, with_executable
+from lace.porcelain.openfolder import CREATE, READ, OpenFolder, in_the_way, with_executable, write_all
 from lace.porcelain.putting import FileState
 from lace.records.coordinate import Prefix, parse_prefix
 from lace.records.fileform import Attributes, FileKind, leads_inside, path_of, read_attributes
@@ -64,10 +65,13 @@ def check_out(
     prefix = _one_space(lace, place)
     found = False
     with OpenFolder(folder) as below:
-        for tip, versions in _tips(lace, prefix, policy):
+        writing = _Writing(lace, below, replace, progress)
+        tips = _tips(lace, prefix, policy)
+        while some := list(islice(tips, RECORDS_AT_ONCE)):
             found = True
-            name = _relative(prefix, tip.name)
-            yield _Writing(lace, below, replace, progress).write(tip, versions, name)
+            read = contents(lace.store, [tip.hash for tip, _ in some], lace.limits)
+            for (tip, versions), content in zip(some, read, strict=True):
+                yield writing.write(tip, versions, _relative(prefix, tip.name), content)
     if not found:
         raise NotFound("no records are stored there", place=str(prefix))
 
@@ -129,21 +133,23 @@ class _Writing:
     replace: bool
     progress: Progress | None
 
-    def write(self, tip: Entry, versions: list[Entry], name: str) -> CheckedOut:
+    def write(self, tip: Entry, versions: list[Entry], name: str, read: ReadContent | None) -> CheckedOut:
         """Bring one file up to date; what became of it."""
-        path = self.below.path / name
+        where = name
         try:
             parts = path_of(name)
-            path = self.below.path.joinpath(*map(os.fsdecode, parts))
-            state, why = self._bring(tip, versions, parts)
+            where = os.fsdecode(b"/".join(parts))
+            state, why = self._bring(tip, versions, parts, read)
         except LaceError as error:
             state, why = FileState.REFUSED, str(error)
         except OSError as error:
             state, why = FileState.REFUSED, in_the_way(error)
-        return CheckedOut(path, tip.name, tip.hash, state, why)
+        return CheckedOut(self.below.path / where, tip.name, tip.hash, state, why)
 
-    def _bring(self, tip: Entry, versions: list[Entry], parts: tuple[bytes, ...]) -> tuple[FileState, str]:
-        record = self.lace.load(tip.hash)
+    def _bring(
+        self, tip: Entry, versions: list[Entry], parts: tuple[bytes, ...], read: ReadContent | None
+    ) -> tuple[FileState, str]:
+        record, pieces = (self.lace.load(tip.hash), None) if read is None else read
         said = read_attributes(record.parts.headers)
         if said.kind is FileKind.FOLDER:
             return self._folder(parts), ""
@@ -164,7 +170,7 @@ class _Writing:
                     return self._mode(file.fileno(), mode, said), ""
                 if not self.replace and not any(self._has(self.lace.load(one.hash), file) for one in versions):
                     return FileState.REFUSED, "the file has content that this lace does not hold"
-        self._put_in_place(tip, parent, parts[-1], mode, said)
+        self._put_in_place(tip, parent, parts[-1], mode, said, pieces)
         return (FileState.NEW if mode is None else FileState.CHANGED), ""
 
     def _folder(self, parts: tuple[bytes, ...]) -> FileState:
@@ -199,25 +205,30 @@ class _Writing:
         os.fchmod(descriptor, wanted)
         return FileState.CHANGED
 
-    def _put_in_place(self, tip: Entry, parent: int, file_name: bytes, mode: int | None, said: Attributes) -> None:
+    def _put_in_place(
+        self, tip: Entry, parent: int, file_name: bytes, mode: int | None, said: Attributes,
+        pieces: Iterable[memoryview] | None,
+    ) -> None:  # fmt: skip
         """Write beside, then rename: the path never holds half a file."""
         beside = f".lace-{os.getpid()}-{tip.id}.part"
-        with ExitStack() as on_failure:
-            descriptor = os.open(beside, CREATE, 0o777 if said.executable else 0o666, dir_fd=parent)
-            on_failure.callback(_remove, beside, parent)
-            with os.fdopen(descriptor, "wb") as file:
-                for piece in self.lace.content(tip.hash):
-                    file.write(piece)
+        descriptor = os.open(beside, CREATE, 0o777 if said.executable else 0o666, dir_fd=parent)
+        try:
+            try:
+                for piece in self.lace.content(tip.hash) if pieces is None else pieces:
+                    write_all(descriptor, piece)
                     if self.progress is not None:
                         self.progress(len(piece))
-                file.flush()
                 if said.time_ns is not None:
                     os.utime(descriptor, ns=(said.time_ns, said.time_ns))
                 if mode is not None:
                     os.fchmod(descriptor, with_executable(mode, executable=said.executable))
                     os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
             os.rename(beside, file_name, src_dir_fd=parent, dst_dir_fd=parent)
-            on_failure.pop_all()
+        except BaseException:
+            _remove(beside, parent)
+            raise
 
 
 def _remove(name: str, parent: int) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 INLINE_BYTES = KIB  # up to here content is part of its record; beyond, it is in Blobs that a renamed file shares
 _AVERAGE = 128 * KIB
-_SMALLEST = 32 * KIB
+SMALLEST = 32 * KIB  # content up to here is one chunk
 _LARGEST = 512 * KIB
 
 
@@ -23,6 +23,6 @@ def cut_content(source: ByteReader) -> Iterator[bytes]:
     """The chunks of a content, one in memory at a time."""
     from pyfastcdc import FastCDC
 
-    cutter = FastCDC(_AVERAGE, min_size=_SMALLEST, max_size=_LARGEST, normalized_chunking=1, seed=0)
+    cutter = FastCDC(_AVERAGE, min_size=SMALLEST, max_size=_LARGEST, normalized_chunking=1, seed=0)
     for chunk in cutter.cut_stream(source):
         yield bytes(chunk.data)

@@ -35,6 +35,11 @@ class OpenFolder(Closing):
         self._root = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | os.O_CLOEXEC)
         self._way: list[tuple[bytes, int]] = []
 
+    @property
+    def descriptor(self) -> int:
+        """The open folder itself."""
+        return self._root
+
     def parent(self, parts: Sequence[bytes], *, make: bool = True) -> int:
         """The descriptor of a folder below this one, made if need be; OSError if a link or a file is in the way."""
         shared = 0
@@ -60,6 +65,13 @@ class OpenFolder(Closing):
         if self._root >= 0:
             os.close(self._root)
             self._root = -1
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write all of it, however much the system takes at a time."""
+    written = os.write(descriptor, data)
+    while written < len(data):
+        written += os.write(descriptor, memoryview(data)[written:])
 
 
 def with_executable(mode: int, *, executable: bool) -> int:

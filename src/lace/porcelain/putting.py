@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from enum import StrEnum
@@ -27,6 +27,7 @@ from lace.notation import b64a
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.porcelain.content import Content, CountedContent, Cut, Heading, Progress, Sign, opened_content, write_content
 from lace.porcelain.misuse import When, text_of, time_of
+from lace.porcelain.smallfiles import FileRecords, SmallFile, records_of
 from lace.records.fileform import Attributes, FileKind, leads_inside, name_of, read_attributes
 from lace.records.keys import Signer, SigningKey, seal, verify
 from lace.records.link import link_header
@@ -199,15 +200,22 @@ class PutBatch(PutVerbs):
 
     def _signer(self, sign: Signer | str | None) -> Sign:
         """The function that turns a Plex into the record to store."""
-        if sign is None:
+        key = self._key(sign)
+        if key is None:
             return _unsigned
+        return key.seal if isinstance(key, SigningKey) else partial(_sealed_by, key)
+
+    def _key(self, sign: Signer | str | None) -> Signer | None:
+        """The key that signs, which is a known one from now on."""
+        if sign is None:
+            return None
         key = self._keys.load(sign) if isinstance(sign, str) else sign
         if not (hasattr(key, "verifier") and hasattr(key, "sign")):
             message = "sign is a SigningKey, a lace.Signer, or the name of a key of the ring"
             raise InvalidInput(message, rule="argument-type", found=type(key).__name__)
         if self._on_signer is not None:
             self._on_signer(key.verifier)
-        return key.seal if isinstance(key, SigningKey) else partial(_sealed_by, key)
+        return key
 
     def _tip(self, heading: Heading) -> ValidRecord | None:
         return self._tip_of(heading.group, heading.app, heading.name)
@@ -240,6 +248,16 @@ class PutBatch(PutVerbs):
             return write_content(
                 counted, heading, add=self._queue.add, sign=sign, limits=self._limits, size=size, cut=cut
             )
+
+
+def put_files(
+    to: PutVerbs, files: Sequence[SmallFile], *, group: str, app: str, sign: Signer | str | None
+) -> FileRecords:
+    """Store versions of small files at one group and app, all or none, in one transaction; durable on return."""
+    with to._putting() as batch:
+        records = records_of(files, group, app, batch._key(sign))
+        batch._queue.store_alike(records.blobs, records.versions)
+        return records
 
 
 def _sealed_by(signer: Signer, plex: Plex) -> Seal:

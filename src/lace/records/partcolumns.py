@@ -25,7 +25,9 @@ from lace.records.headpattern import (
 )
 from lace.records.model import Header, Parts, ValidRecord
 
-_BEFORE_BLOB = {b"S": (MARKLINE_BYTES, SEALED_PLEX_START), b"P": (MARKLINE_BYTES,)}  # where payloads begin
+_BEFORE_BLOB: dict[bytes, tuple[int, ...]] = {  # where payloads begin
+    b"S": (MARKLINE_BYTES, SEALED_PLEX_START), b"P": (MARKLINE_BYTES,), b"B": (),
+}  # fmt: skip
 _PLEX_GROUPS = 8  # of the pattern for the head of a Plex; that of a Seal has three more in front
 
 
@@ -53,7 +55,7 @@ def columns_of(valids: Iterable[ValidRecord]) -> PartColumns:
 
 
 def parse_alike(frames: Sequence[bytes], limits: RecordLimits) -> PartColumns | None:
-    """The parts of Seals or Plexes of the common shape, signatures not yet verified.
+    """The parts of Seals, Plexes or Blobs of the common shape, signatures not yet verified.
 
     None where `validate` has to look at each: when they are not all of one type, or anything is unusual about any.
     Heads come first, so that little is done twice where some records are declined.
@@ -64,6 +66,13 @@ def parse_alike(frames: Sequence[bytes], limits: RecordLimits) -> PartColumns | 
     if starts is None or heads is None:
         return None
     columns = list(zip(*heads.groups, strict=True))
+    nothing = ("",) * len(frames)
+    if letter == b"B":
+        (hashes, lengths), none = columns, ((),) * len(frames)
+        if not all(map(spell, _digests(frames, starts, heads.data_starts, lengths), [hashes])):
+            return None
+        without = (nothing, nothing, nothing, nothing, none, hashes, nothing, (b"",) * len(frames), nothing, nothing)
+        return PartColumns(hashes, *without, heads.data_starts)
     *_, group, app, name, tai, extras, blob_hash, lengths = columns
     headers = _headers(extras, limits)
     if headers is None:
@@ -72,7 +81,6 @@ def parse_alike(frames: Sequence[bytes], limits: RecordLimits) -> PartColumns | 
     hashes = (*columns[: len(columns) - _PLEX_GROUPS + 1 : 3], blob_hash)  # in front of a Plex's stand three of a Seal
     if not all(map(spell, digests, hashes)):
         return None
-    nothing = ("",) * len(frames)
     signed_by, signature = columns[1:3] if letter == b"S" else (nothing, nothing)
     return PartColumns(
         hashes[0], group, app, name, tai, headers, blob_hash, hashes[-2], digests[-2], signed_by, signature,

@@ -6,6 +6,7 @@ may leave it out here and run `signature_task` of many records in threads before
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,15 +15,15 @@ from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.identifiers import PAYLOAD, RecordHash
 from lace.records.grammar import SIGNATURE_BYTES, RecordRule, refuse
-from lace.records.headpattern import parse_common
+from lace.records.headpattern import LETTER, parse_common
 from lace.records.keys import verify
-from lace.records.model import DEFAULT_LIMITS, NO_LIMITS, ValidRecord
+from lace.records.model import DEFAULT_LIMITS, NO_LIMITS, Parts, ValidRecord
 from lace.records.parse import parse_record
-from lace.records.partcolumns import PartColumns
+from lace.records.partcolumns import PartColumns, parse_alike
 
 __all__ = [
     "RecordRule", "SignatureTask", "ValidRecord", "reread", "signature_task", "signature_tasks", "validate",
-    "verify_seal",
+    "validate_each", "verify_seal",
 ]  # fmt: skip
 
 
@@ -48,6 +49,22 @@ def validate(
     if verify_signature:
         verify_seal(valid)
     return valid
+
+
+def validate_each(frames: Sequence[bytes], limits: RecordLimits) -> list[ValidRecord]:
+    """What `validate` makes of each, signatures not verified; those that are alike are read together."""
+    found: list[ValidRecord | None] = [None] * len(frames)
+    by_type: dict[bytes, list[int]] = {}
+    for place, frame in enumerate(frames):
+        by_type.setdefault(frame[LETTER], []).append(place)
+    for places in by_type.values():
+        columns = parse_alike([frames[place] for place in places], limits)
+        for place, parts in zip(places, zip(*columns, strict=True) if columns is not None else (), strict=False):
+            found[place] = ValidRecord(RecordHash(parts[0]), frames[place], Parts._make(parts))
+    return [
+        validate(frame, limits=limits, verify_signature=False) if valid is None else valid
+        for frame, valid in zip(frames, found, strict=True)
+    ]
 
 
 def reread(stored: bytes) -> ValidRecord:
