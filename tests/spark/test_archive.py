@@ -26,6 +26,7 @@ from lace.facts.derive import derive_facts
 from lace.notation.tai import TAI
 from lace.policy.operand import Module
 from lace.policy.select import select_coordinate
+from lace.porcelain.keeping import KEEP
 from lace.records.frame import split_records
 from lace.records.model import ValidRecord
 from lace.records.validate import validate
@@ -33,7 +34,7 @@ from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive, ArchiveLookup
 from lace.spark.archive.filesystem import HadoopFiles
 from lace.spark.archive.follow import FollowPatience, MicroBatch, follow
-from lace.spark.archive.retention import KEEP, decide
+from lace.spark.archive.retention import decide
 from lace.spark.archive.run import is_up_to_date, run, selected
 from lace.spark.archive.versions import ON_SPARK, State
 from lace.spark.jobs.evaluate import PeerPolicy

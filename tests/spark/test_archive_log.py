@@ -8,6 +8,7 @@ import random
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,20 @@ def test_a_read_opens_few_files_however_long_the_log(tmp_path: Path) -> None:
     for number in range(2, 288):  # all of these are part of a stretch
         (tmp_path / "log" / f"{number:08d}.json").unlink()
     assert Log(LocalFiles(tmp_path)).state().version == 300
+
+
+def test_an_age_is_as_many_versions_as_tell_of_every_time_since(tmp_path: Path) -> None:
+    log = Log(LocalFiles(tmp_path))
+    state = State()
+    for number in range(1, 21):  # one a minute
+        state = log.commit(state, commit(number))
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    assert log.versions_since(start + timedelta(minutes=15, seconds=30)) == 6  # what was there then stays
+    assert log.versions_since(start + timedelta(minutes=20)) == 1
+    assert log.versions_since(start + timedelta(days=1)) == 1
+    assert log.versions_since(start - timedelta(days=1)) == 20
+    log.commit(state, replace(commit(21), oldest=10))
+    assert log.versions_since(start - timedelta(days=1)) == 12
 
 
 @pytest.mark.parametrize("stopped", [None, 1, 5])

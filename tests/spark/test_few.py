@@ -189,6 +189,22 @@ def test_damage_goes_to_quarantine_once_and_other_readers_see_the_rows(tmp_path:
     assert delta["hash"].to_pylist() == [row["hash"] for row in rows_of(archive, "records")]
 
 
+def test_other_engines_skip_files_by_what_commits_say_of_them(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path / "root"), no_spark)
+    archive.init()
+    for number, some in enumerate((RECORDS[:20], RECORDS[20:40])):
+        archive.add([write_bundle(tmp_path / f"{number}.bundle", some)])
+    table = DeltaTable(f"{archive.files.uri}/data/coordinates")
+    said = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    assert len(said) == 2
+    rows = ds.dataset(table.file_uris()).to_table().to_pylist()
+    assert min(one["min.hash"] for one in said) == min(row["hash"] for row in rows)
+    assert max(one["max.name"] for one in said) == max(row["name"] for row in rows if row["name"])
+    latest = max(row["ts"] for row in rows if row["ts"])
+    assert table.to_pyarrow_dataset().count_rows(ds.field("ts") == latest) == sum(row["ts"] == latest for row in rows)
+    assert table.to_pyarrow_dataset().count_rows(ds.field("name") == "no such name") == 0
+
+
 @pytest.mark.parametrize("name", ["with a space", "records", "50%", "é"])
 def test_an_archive_may_have_any_name_and_is_described_to_other_readers_after_each_change(
     tmp_path: Path, name: str

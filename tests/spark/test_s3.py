@@ -13,6 +13,8 @@ from pathlib import Path
 import pyarrow.fs
 import pytest
 
+from lace.records.frame import split_records
+from lace.records.validate import validate
 from lace.store import open_store
 from spark.archives import make_records, write_bundle
 from spark.test_cluster import SOURCE, kill, wait_for
@@ -86,6 +88,19 @@ def test_bundles_and_stores_are_added_from_a_bucket_by_this_process_and_by_jobs(
         version = lace("status", west)[0]["version"]
         assert lace("add", west, "s3://inputs/day", *ways)[0]["version"] == version  # nothing is new
     put(bucket, write_bundle(tmp_path / "c.bundle", records[140:]), "day/c.bundle")
+    (tmp_path / "bob.rules").write_text("SelectHave(P) :- Have(P), Field(P,'Group',_,'u').\n")
+    asked = ("--peer", f"bob={tmp_path / 'bob.rules'}", "--expose", "all", "--to", "s3://inputs/out")
+    wanted = {valid.hash for valid in records[:150] if valid.parts.group == "u"}
+    for name, ways in (("few", ()), ("jobs", ("--master", "local[1]"))):
+        lace("publish", str(tmp_path / name), *asked, *ways)
+        listed = bucket.get_file_info(pyarrow.fs.FileSelector("out", recursive=True))
+        files = [file.path for file in listed if file.is_file]
+        assert all(path.startswith("out/bob/") and "/part-" in path for path in files)  # no hidden one is left
+        bundles = [path for path in files if path.endswith(".bundle")]
+        assert sorted(f"{path}.idx" for path in bundles) == sorted(set(files) - set(bundles))
+        found = [validate(s).hash for path in bundles for s in split_records(bucket.open_input_file(path).read())]
+        assert sorted(found) == sorted(wanted)
+        bucket.delete_dir_contents("out")
     said = lace("follow", str(tmp_path / "few"), "--inbox", "s3://inputs/day", "--once")
     assert [line["records"] for line in said] == [50]
     log = (tmp_path / "few" / "log" / "00000002.json").read_text()

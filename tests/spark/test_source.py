@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles
+from pyspark.sql.types import StringType, StructField, StructType
 
+import lace
 from lace.errors import InvalidInput
 from lace.intake.bundles import import_bundles
 from lace.records.model import Seal
 from lace.records.validate import validate
 from lace.records.write import encode_record
+from lace.spark.source.schemas import STORED
 from lace.spark.source.source import LaceDataSource
 from lace.spark.source.stream import LaceStreamReader
+from lace.spark.source.writer import LaceWriter
 from lace.store import open_store
 from lace.store.bundle import BundleReader, Frame
 from spark.archives import make_records, write_bundle
@@ -231,3 +236,56 @@ def test_a_stream_cleans_away_what_was_committed_and_never_what_was_not_read(tmp
 def test_an_archive_for_read_files_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="sourceArchiveDir"):
         stream_over(tmp_path, cleanSource="archive")
+
+
+def test_names_of_files_are_streamed_without_a_look_into_them(tmp_path: Path) -> None:
+    for name in ("a.bundle", "b.bundle"):
+        (tmp_path / name).write_bytes(b"whatever")
+    source = LaceDataSource({"path": str(tmp_path), "rows": "files"})
+    reader = source.streamReader(StructType([StructField("bundle", StringType())]))
+    assert isinstance(reader, LaceStreamReader)
+    end = reader.latestOffset({}, ReadAllAvailable())
+    for path in tmp_path.iterdir():
+        path.rename(path.with_suffix(".away"))
+    (share,) = reader.partitions({}, end)
+    (found,) = reader.read(share)
+    assert found["bundle"].to_pylist() == [str(tmp_path / "a.bundle"), str(tmp_path / "b.bundle")]
+    assert reader.partitions(end, end) == []
+    with pytest.raises(InvalidInput, match="bundle string"):
+        source.streamReader(source.schema())
+
+
+def test_a_micro_batch_that_is_written_twice_leaves_the_bundles_of_one(spark: SparkSession, tmp_path: Path) -> None:
+    records = make_records(12)
+    incoming, out = tmp_path / "in", tmp_path / "out"
+    incoming.mkdir()
+    for number in range(2):
+        write_bundle(incoming / f"{number}.bundle", records[6 * number : 6 * number + 6])
+
+    def copy(checkpoint: str) -> list[str]:
+        stream = spark.readStream.format("lace").option("stored", "true").option("maxFilesPerTrigger", "1")
+        query = stream.load(str(incoming)).select("stored").writeStream.format("lace")
+        query = query.option("checkpointLocation", str(tmp_path / checkpoint)).option("path", str(out))
+        query.trigger(availableNow=True).start().awaitTermination()
+        return sorted(path.name for path in out.iterdir())
+
+    first = copy("one")
+    assert {name[:15] for name in first} == {"batch-00000000-", "batch-00000001-"}
+    assert len(copy("two")) == len(first)  # as after a crash between the bundles and the checkpoint
+    with lace.open(":memory:") as there:
+        assert there.import_(out).stored == 12
+
+
+def test_tasks_leave_nothing_of_an_aborted_job_and_bundles_stand_with_their_index(tmp_path: Path) -> None:
+    schema = StructType([STORED])
+    rows = [pa.record_batch({"stored": [valid.stored]}) for valid in make_records(2)]
+    writer = LaceWriter(str(tmp_path / "out"), schema, overwrite=True)
+    writer.abort([writer.write(iter(rows[:1])), None])
+    assert list((tmp_path / "out").iterdir()) == []
+    writer.commit([writer.write(iter(rows[:1])), writer.write(iter(())), None])
+    (first,) = (tmp_path / "out").glob("part-*.bundle")
+    writer.commit([writer.write(iter(rows[1:]))])
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert len(names) == 2
+    assert names[1] == f"{names[0]}.idx"
+    assert first.name not in names

@@ -27,6 +27,7 @@ Run with `spark-pipelines run` in the folder above. Move finished bundles into t
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from lace.spark.jobs.facts import field_facts, link_facts
 from lace.spark.jobs.tips import tips as tip_rows
@@ -42,15 +43,18 @@ def judged() -> DataFrame:
     return spark.readStream.format("lace").option("stored", "true").load(INBOX)
 
 
-@dp.table(comment="Valid records, one row each.")
+@dp.table(comment="Valid records, one row each, however many bundles brought them.")
 def records() -> DataFrame:
-    return spark.readStream.table("judged").where("_corrupt_record is null").select(*COLUMNS)
+    # Which hashes were seen is the state of this stream, on the executors: some 0.1 kB a record.
+    valid = spark.readStream.table("judged").where("_corrupt_record is null").select(*COLUMNS)
+    return valid.dropDuplicates(["hash"])
 
 
-@dp.table(comment="What is no record, with its bytes and the reason.")
+@dp.table(comment="What is no record, with its bytes and the reason; equal bytes once.")
 def quarantine() -> DataFrame:
     refused = spark.readStream.table("judged").where("_corrupt_record is not null")
-    return refused.select("hash", "_corrupt_record", "stored")
+    named = refused.select("hash", "_corrupt_record", "stored", F.sha2("stored", 256).alias("digest"))
+    return named.dropDuplicates(["digest"])
 
 
 @dp.materialized_view(comment="Field(P,Name,Index,Value).")

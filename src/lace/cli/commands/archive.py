@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lace.cli.commands.invite import SpanType
 from lace.cli.commands.pipeline import NamedPath, policies, policy_options, way_fields
+from lace.cli.options.arguments import Target
 from lace.cli.options.groups import SummaryGroup
-from lace.cli.options.spark import InputPlace, spark_options, spark_settings
+from lace.cli.options.spark import InputPlace, OutputFolder, spark_options, spark_settings
+from lace.cli.output.failure import ExitCode
 from lace.cli.output.interrupts import leave_when_interrupted
 from lace.cli.output.output import json_option, print_fields, print_json, say
 from lace.cli.output.tables import print_table
@@ -141,6 +145,8 @@ def status(uri: str, as_of: str | None, master: str | None, as_json: bool) -> No
 
 
 def _show(state: State, as_json: bool) -> None:
+    from lace.spark.archive.versions import step_name
+
     names = sorted({file.table for file in state.files})
     sizes = [(name, state.rows(name), state.table(name)) for name in names]
     if as_json:
@@ -150,12 +156,10 @@ def _show(state: State, as_json: bool) -> None:
         for name, rows, files in sizes:
             print_json({"table": name, "rows": rows, "files": len(files), "bytes": sum(file.bytes for file in files)})
         for key, result in state.results.items():
-            behind = state.count(state.since(result))
-            way = way_fields(result.way)
-            gone = {"behind_removals": state.removals - result.removals}
-            print_json(
-                {"step": key, "behind_batches": behind, **gone, "seconds": result.seconds, **way, **result.counts}
-            )
+            behind = {"behind_batches": state.count(state.since(result))}
+            behind |= {"behind_removals": state.removals - result.removals}
+            named = {"step": step_name(key, result), "key": key}
+            print_json({**named, **behind, "seconds": result.seconds, **way_fields(result.way), **result.counts})
         return
     print_fields([("version", state.version), ("batches", len(state.batches))])
     shown = [
@@ -167,7 +171,7 @@ def _show(state: State, as_json: bool) -> None:
         print_table(["table", "rows", "files", "size"], shown, right=frozenset({"rows", "files", "size"}))
     steps = [
         (
-            key,
+            step_name(key, result),
             ", ".join(f"{k} {v:,}" for k, v in result.counts.items()),
             str(result.way or ""),
             _behind(state, result),
@@ -231,11 +235,11 @@ def run(uri: str, listings: bool, few_mib: int, master: str | None, as_json: boo
 @command.command("publish")
 @_URI
 @policy_options
-@click.option("--to", type=click.Path(file_okay=False, path_type=Path), help="Folder for bundles; else URI/published.")
+@click.option("--to", type=OutputFolder(), help="Folder or address for bundles; else URI/published.")
 @_FEW
 @_MASTER
 @json_option
-def publish(uri: str, to: Path | None, few_mib: int, master: str | None, as_json: bool, **options: Any) -> None:
+def publish(uri: str, to: Place | None, few_mib: int, master: str | None, as_json: bool, **options: Any) -> None:
     """Write bundles with what each peer may have and was not given yet.
 
     Brings what each peer may have up to date first. Bundles lie under FOLDER/PEER/VERSION; hand them over as they are,
@@ -273,10 +277,105 @@ def remove(uri: str, hashes: Sequence[str], master: str | None, as_json: bool) -
     _show(open_archive(uri, master).remove([RecordHash.parse(text) for text in hashes]), as_json)
 
 
+@command.command("forget")
+@_URI
+@click.argument("targets", type=Target(), metavar="[COORDINATE|HASH]...", nargs=-1)
+@click.option("--list", "listed", is_flag=True, help="Print the hashes that never come in again.")
+@click.option("--allow", is_flag=True, help="Let these hashes come in again; others may still have them.")
+@_FEW
+@_MASTER
+@json_option
+def forget(
+    uri: str, targets: tuple[str, ...], listed: bool, allow: bool, few_mib: int, master: str | None, as_json: bool
+) -> None:
+    """Remove records for good: they never come in again.
+
+    A coordinate means all its versions; a hash need not be here. Neither bundles nor peers bring them back, and peers
+    are not asked for them. The bytes leave the files: every older version goes with them, and the next `run` works out
+    from nothing what peers may have. Bundles that were published and other copies keep what they hold.
+    """
+    if listed == bool(targets):
+        raise click.UsageError("name what to forget, or give --list alone")
+    archive = open_archive(uri, master, few_mib=few_mib)
+    if listed:
+        for record in sorted(archive.forgotten()):
+            print_json({"hash": record}) if as_json else say(record)
+    elif allow:
+        allowed = archive.take_again(*targets)
+        print_json({"allowed": allowed}) if as_json else say(f"{count_of(allowed, 'record')} may come in again")
+    else:
+        found = archive.forget(*targets)
+        if as_json:
+            gone = {"removed": found.removed, "parts": found.parts, "files": found.files}
+            print_json({"forgotten": list(found.records), **gone})
+            return
+        parts = f" and {count_of(found.parts, 'part')} that nothing else needs" if found.parts else ""
+        say(
+            f"forgot {count_of(len(found.records), 'record')}{parts}; removed {found.removed:,} from {uri}, "
+            f"with {count_of(found.files, 'file')} of older versions"
+        )
+
+
+@command.command("find")
+@_URI
+@click.argument("targets", nargs=-1, metavar="[COORDINATE|HASH]...")
+@click.option("--since", metavar="TIME", help="Records dated then or later (2026-11-16T12:00, UTC).")
+@click.option("--until", metavar="TIME", help="Records dated then or earlier.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="Show at most this many.")
+@_AS_OF
+@_MASTER
+@json_option
+def find(
+    uri: str,
+    targets: Sequence[str],
+    since: str | None,
+    until: str | None,
+    limit: int,
+    as_of: str | None,
+    master: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Find records by coordinate, time and hash, the newest first.
+
+    A coordinate is //group, //group//app or //group//app//name. Only files that may hold the answer are opened. The
+    exit code is 1 if nothing is found.
+    """
+    from lace.notation.identifiers import RecordHash
+    from lace.records.coordinate import is_place, parse_prefix
+    from lace.spark.archive.archive import ArchiveLookup
+    from lace.spark.archive.executors import Steps
+    from lace.spark.archive.find import COLUMNS, rows
+
+    places = [parse_prefix(target) for target in targets if is_place(target)]
+    hashes = tuple(RecordHash.parse(target) for target in targets if not is_place(target))
+    if len(places) > 1 or (places and hashes) or (hashes and (since or until)):
+        raise click.UsageError("one coordinate, with times if you like; or hashes")
+    if places and (places[0].under or places[0].version):
+        raise click.UsageError("a coordinate is //group, //group//app or //group//app//name")
+    where = {part: getattr(places[0], part) for part in ("group", "app", "name")} if places else {}
+    archive = open_archive(uri, master)
+    state = archive.log.state(as_of)
+    question = ArchiveLookup(hashes=hashes, since=since, until=until, **where)
+    found = rows(archive, state, question, limit, Steps(archive, state).step("find"))
+    if as_json:
+        for row in found:
+            print_json(row)
+    elif found:
+        print_table(COLUMNS, [[str(row[name] if row[name] is not None else "") for name in COLUMNS] for row in found])
+    if len(found) == limit:
+        say(f"there may be more: --limit {limit}", err=True)
+    if not found:
+        say("no record is found", err=True)
+    return ExitCode.OK if found else ExitCode.BAD
+
+
 @command.command("gc")
 @_URI
 @click.option("--keep", type=click.Path(exists=True, path_type=Path), help="Rule file that derives Keep(P).")
 @click.option("--versions", type=click.IntRange(min=1), help="Delete the files that only older versions need.")
+@click.option(
+    "--older-than", type=SpanType(), metavar="30d", help="Delete the files that only versions before then need."
+)
 @click.option("--apply", is_flag=True, help="Do it; without this what would go is only shown.")
 @click.option("--all", "show_all", is_flag=True, help="Show every record that would go, not the oldest alone.")
 @click.option("--why", multiple=True, metavar="HASH", help="Say what becomes of this record, and by which rules.")
@@ -286,6 +385,7 @@ def gc(
     uri: str,
     keep: Path | None,
     versions: int | None,
+    older_than: int | None,
     apply: bool,
     show_all: bool,
     why: Sequence[str],
@@ -294,10 +394,11 @@ def gc(
 ) -> None:
     """Remove what no rule keeps, and the files of old versions. Shows what would go; --apply does it.
 
-    Says how many records each rule keeps, and what would go by coordinate.
+    Says how many records each rule keeps, and what would go by coordinate. With --versions and --older-than a version
+    stays that either of them keeps. The log goes with the versions, all but the last day of it.
     """
-    if keep is None and versions is None:
-        raise click.UsageError("give --keep RULES, --versions N, or both")
+    if keep is None and versions is None and older_than is None:
+        raise click.UsageError("give --keep RULES, --versions N, --older-than AGE, or several")
     if keep is None and (show_all or why):
         raise click.UsageError("--all and --why go with --keep RULES")
     from lace.cli.output.retention import retain, vacuum
@@ -307,6 +408,8 @@ def gc(
     archive = open_archive(uri, master)
     if keep is not None:
         retain(archive, keep, apply, show_all, asked, as_json)
+    if older_than is not None:
+        versions = max(versions or 1, archive.log.versions_since(datetime.now(UTC) - timedelta(seconds=older_than)))
     if versions is not None:
         vacuum(archive, versions, apply, as_json)
 

@@ -28,6 +28,20 @@ class InputPlace(click.ParamType[Any]):
         return placed(value) if is_remote(value) else self._here.convert(str(placed(value)), param, ctx)
 
 
+class OutputFolder(click.ParamType[Any]):
+    """A folder of this machine that is made where there is none, or an address."""
+
+    name = "folder"
+    _here: click.ParamType[Any] = click.Path(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or ":" not in value:
+            return self._here.convert(value, param, ctx)
+        from lace.spark.source.places import is_remote, placed
+
+        return placed(value) if is_remote(value) else self._here.convert(str(placed(value)), param, ctx)
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 _KEPT = "lace.spark.conf"
 

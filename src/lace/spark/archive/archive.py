@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lace.spark.archive.executors import Need, NewRecords
+    from lace.spark.archive.forget import ForgottenHere
     from lace.spark.engine.joins import JoinChoice
     from lace.spark.source.files import RawRecord
 
@@ -116,6 +117,7 @@ class Archive:
         self._thread = threading.local()  # the step that each thread is at: changes are worked out side by side
         self.thresholds: ArchiveThresholds = thresholds or ArchiveThresholds()
         self.judging: JudgingLimits = judging or JudgingLimits()
+        self._forgotten: tuple[tuple[str, ...], frozenset[str]] = (), frozenset()  # and the files that say so
         self.wants_spark: bool = wants_spark or (session is not None and not callable(session))
 
     def progress(self, step: str, what: str) -> None:
@@ -252,8 +254,9 @@ class Archive:
         valid, bad = (
             sum(file.rows for file in added.files if file.table == name) for name in ("records", "quarantine")
         )
-        counts = {"files": len(inputs), "read": added.read, "repeats": added.read - valid - bad}
+        counts = {"files": len(inputs), "read": added.read, "repeats": added.read - valid - bad - added.forgotten}
         counts |= {"valid": valid, "quarantined": bad}
+        counts |= {"forgotten": added.forgotten} if added.forgotten else {}
         step.tell(", ".join(f"{key} {value:,}" for key, value in counts.items()))
         made = ArchiveBatch(id=batch, inputs=dict(inputs), counts=counts, way=self.way_of("add"))
         return Commit(
@@ -294,16 +297,46 @@ class Archive:
 
         return find.lookup(self._frame, self.log.state() if state is None else state, question)
 
+    # Forgetting
+
+    def forget(self, *targets: str) -> ForgottenHere:
+        """Take records out for good: hashes, or coordinates with all their versions. They never come in again.
+
+        Every older version goes with them, and what is derived is worked out from nothing by the next run.
+        """
+        from lace.spark.archive import forget
+
+        return forget.forget(self, targets)
+
+    def take_again(self, *hashes: str) -> int:
+        """Let forgotten records come in again; how many were forgotten."""
+        from lace.spark.archive import forget
+
+        return forget.take_again(self, hashes)
+
+    def forgotten(self, state: State | None = None) -> frozenset[str]:
+        """The hashes of all that was forgotten here."""
+        state = self.log.state() if state is None else state
+        paths = tuple(file.path for file in state.table("forgotten"))
+        if self._forgotten[0] != paths:
+            from lace.spark.archive.forget import read_list
+
+            self._forgotten = paths, read_list(self.files, state)
+        return self._forgotten[1]
+
     # Removing and compacting
 
     def remove(self, hashes: DataFrame | Sequence[str], operation: str = "remove") -> State:
         """Take records away: the files that hold them are written again without them."""
         from lace.spark.archive import rewrite
-        from lace.spark.archive.executors import Steps
+        from lace.spark.archive.executors import Need, Steps
 
         def work(state: State) -> Commit | None:
             step = Steps(self, state).step(operation)
-            added, dropped, rows = step.by_jobs(lambda: rewrite.without(self, state, hashes))
+            if isinstance(hashes, Sequence):
+                added, dropped, rows = step.do(Need(), lambda by: by.without(hashes, for_good=False))
+            else:
+                added, dropped, rows = step.by_jobs(lambda: rewrite.without(self, state, hashes))
             if not dropped:
                 self.progress(operation, "nothing to remove")
                 return None

@@ -161,6 +161,16 @@ def write(files: Files, state: State, contents: pa.ChunkedArray, batch: str) -> 
     return [_file(CONTENTS, f"{folder}/{name}", rows, ends, (first, batch))], dropped
 
 
+def write_gone(files: Files, contents: Sequence[str]) -> list[DataFile]:
+    """That some digests are no longer here, as a file; none for none."""
+    if not contents or files.folder is None:
+        return []
+    folder = f"data/{GONE}/{uuid.uuid4().hex}"
+    (files.folder / folder).mkdir(parents=True)
+    name, rows, ends = _written(files.folder / folder, [np.unique(np.array(contents, _TEXT))])
+    return [_file(GONE, f"{folder}/{name}", rows, ends, ("", ""))]
+
+
 def _together(parts: Sequence[Texts], rows: int) -> Iterator[Texts]:
     """Sorted digests in one order, a slice at a time: digests are even, so equal ranges hold about as many."""
     slices = 1 + rows // _HELD_ROWS

@@ -12,6 +12,7 @@ import json
 import shutil
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -65,6 +66,14 @@ def describe(files: Files, log: Log, state: State) -> None:
         ) from trouble
 
 
+def begin_again(files: Files, log: Log, state: State) -> None:
+    """Describe the newest version as if there had been none before: nothing is said of what was forgotten."""
+    if files.folder is not None:
+        for table in DESCRIBED:
+            shutil.rmtree(files.folder / "data" / table / "_delta_log", ignore_errors=True)
+        describe(files, log, state)
+
+
 def _describe(folder: Path, table: str, held: Sequence[DataFile]) -> None:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
@@ -82,7 +91,7 @@ def _describe(folder: Path, table: str, held: Sequence[DataFile]) -> None:
             partition_values={},
             modification_time=0,
             data_change=True,
-            stats=json.dumps({"numRecords": file.rows}),
+            stats=json.dumps(_statistics(file)),
         )
         for path, file in wanted.items()
         if path not in named
@@ -94,6 +103,18 @@ def _describe(folder: Path, table: str, held: Sequence[DataFile]) -> None:
     removes = [RemoveAction(path=p, deletion_timestamp=now, data_change=True) for p in sorted(named - set(wanted))]
     if adds or removes:
         there.create_write_transaction([*adds, *removes], mode="append", schema=_schema(table))
+
+
+def _statistics(file: DataFile) -> dict[str, object]:
+    """What engines skip a file by. Times in commits are cut off to the second, so the greatest is one later."""
+    least = {name: f"{value.replace(' ', 'T')}.000Z" if name == "ts" else value for name, value in file.low.items()}
+    most = {name: _second_after(value) if name == "ts" else value for name, value in file.high.items()}
+    return {"numRecords": file.rows, "minValues": least, "maxValues": most}
+
+
+def _second_after(text: str) -> str:
+    found = datetime.fromisoformat(text).replace(tzinfo=UTC) + timedelta(seconds=1)
+    return f"{found:%Y-%m-%dT%H:%M:%S}.000Z"
 
 
 def _schema(table: str) -> Any:

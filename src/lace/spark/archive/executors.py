@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lace.spark.archive.archive import Archive
+    from lace.spark.archive.forget import DescribedRecord
     from lace.spark.jobs.evaluate import PeerPolicy
     from lace.spark.jobs.report import Counts, ReportCounts
     from lace.spark.source.files import RawRecord
@@ -96,6 +97,15 @@ class Addition(NamedTuple):
     read: int
     files: list[DataFile]
     dropped: list[str]  # paths of files that some of these stand for
+    forgotten: int = 0  # of what was read: left out, because it was forgotten here
+
+
+class Cut(NamedTuple):
+    """Files written again without some records."""
+
+    added: list[DataFile]
+    dropped: list[str]  # paths of the files that they stand for
+    rows: int  # records that went
 
 
 class Unseen(NamedTuple):
@@ -122,6 +132,15 @@ class Executor(Protocol):
     def add(self, found: NewRecords, batch: str) -> Addition:
         """Judge the records that are not here yet and write them, each once."""
 
+    def described(self, hashes: Sequence[str]) -> list[DescribedRecord]:
+        """What forgetting has to know of those of some records that are here."""
+
+    def links_to(self, hashes: Sequence[str]) -> list[tuple[str, str]]:
+        """(record, target): the records here that link to some."""
+
+    def without(self, hashes: Sequence[str], *, for_good: bool) -> Cut:
+        """Every table without some records; `for_good` keeps nothing of them for steps that still count them."""
+
     def are_about_parts(self, files: Sequence[DataFile]) -> bool:
         """Whether one of the records in some files of `records` or `removed` is a Blob or names parts of content."""
 
@@ -135,7 +154,7 @@ class Executor(Protocol):
         """Counts and roots of the partitions of a listing; those that did not change are taken over."""
 
     def publish(
-        self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: Path
+        self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: str
     ) -> tuple[int, list[DataFile]]:
         """Bundles with what a peer may have and was not given, how many records that is, and that it was given them."""
 

@@ -166,14 +166,15 @@ def _stream(
     archive: Archive, inbox: Place, take: Take, every_seconds: float | None, max_files: int, done: Path | None
 ) -> None:
     def take_batch(frame: DataFrame, number: int) -> None:
-        paths = [placed(row["bundle"]) for row in frame.select("bundle").distinct().collect()]
+        paths = [placed(row["bundle"]) for row in frame.collect()]  # at most `max_files`
         if paths:
             take(paths, number)
 
+    # Names alone: what is in the files the addition reads.
     reader = archive.spark.readStream.format(FORMAT).schema("bundle string")
     if done is not None:
         reader = reader.option("cleanSource", "archive").option("sourceArchiveDir", str(done.absolute()))
-    stream = reader.option("validate", "none").option("maxFilesPerTrigger", str(max_files)).load(_absolute(inbox))
+    stream = reader.option("rows", "files").option("maxFilesPerTrigger", str(max_files)).load(_absolute(inbox))
     writer = stream.writeStream.foreachBatch(take_batch).option("checkpointLocation", checkpoint_uri(archive, inbox))
     trigger = (
         writer.trigger(availableNow=True)

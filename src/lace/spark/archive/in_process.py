@@ -30,19 +30,22 @@ from lace.limits import JudgingLimits
 from lace.notation.tai import TAI
 from lace.records.manifest import CHUNK_LINK
 from lace.runtime.rules.guestprograms import ProgramQuestion
-from lace.spark.archive import contents, tables
+from lace.spark.archive import contents, rewrite, tables
 from lace.spark.archive.executors import (
     Addition,
     ChangedListing,
+    Cut,
     Need,
     NewRecords,
     RunSettings,
     TooMuchHere,
     Unseen,
+    files_bytes,
     files_rows,
     is_for_process,
 )
 from lace.spark.archive.filesystem import Files
+from lace.spark.archive.forget import DESCRIBED, DescribedRecord, described_record
 from lace.spark.archive.log import FOLDER, Log
 from lace.spark.archive.versions import BatchRange, DataFile, State
 from lace.spark.jobs.advertise import listed, listed_columns, summaries
@@ -93,7 +96,9 @@ class InProcess:
     def add(self, found: NewRecords, batch: str) -> Addition:
         raw = deque(raw_batch(group, _RAW) for group in in_groups(found.rows(), self._archive.judging))
         read = sum(len(rows) for rows in raw)
-        first = deque(_are_first(raw, _known(self._files, self._state, raw)))
+        forgotten = self._archive.forgotten(self._state)
+        left_out = sum(text in forgotten for rows in raw for text in rows["hash"].to_pylist()) if forgotten else 0
+        first = deque(_are_first(raw, _known(self._files, self._state, raw), forgotten))
         kept: dict[str, list[pa.RecordBatch]] = {"records": [], "quarantine": []}
         for judged in _judged(raw, first, batch, self._archive.judging):
             is_good = pc.is_null(judged["rule"])
@@ -107,7 +112,67 @@ class InProcess:
         made += write(self._files, "records", good)
         narrow = good.select(tables.SCHEMAS["coordinates"].names)
         del good  # the bytes are written
-        return Addition(read, made + write(self._files, "coordinates", _in_coordinate_order(narrow)), dropped)
+        made += write(self._files, "coordinates", _in_coordinate_order(narrow))
+        return Addition(read, made, dropped, left_out)
+
+    # Removing
+
+    def described(self, hashes: Sequence[str]) -> list[DescribedRecord]:
+        files = tables.holding(self._state.table("records"), "hash", hashes)
+        found = select(self._files, self._few(files), DESCRIBED, pc.field("hash").isin(list(hashes)))
+        return [described_record(row) for row in found.to_pylist()]
+
+    def links_to(self, hashes: Sequence[str]) -> list[tuple[str, str]]:
+        wanted = pa.array(hashes, pa.string())
+        found: list[tuple[str, str]] = []
+        for file in self._few(self._state.table("records")) if hashes else ():
+            for rows in scan(self._files, file, ["hash", "links"], self._archive.judging):
+                targets = pc.struct_field(pc.list_flatten(rows["links"]), "target")
+                meets = pc.is_in(targets, wanted)
+                linking = rows["hash"].take(pc.list_parent_indices(rows["links"])).filter(meets)
+                found += zip(linking.to_pylist(), targets.filter(meets).to_pylist(), strict=True)
+        return found
+
+    def without(self, hashes: Sequence[str], *, for_good: bool) -> Cut:
+        names = (*rewrite.WITH_RECORDS, *(rewrite.FOR_GOOD if for_good else ()))
+        held = {name: tables.holding(self._state.table(name), "hash", hashes) for name in names}
+        self._few([file for files in held.values() for file in files])
+        gone = pc.field("hash").isin(list(hashes))
+        touched = {
+            name: [file for file in files if ds.dataset(self._path(file), format="parquet").count_rows(filter=gone)]
+            for name, files in held.items()
+        }
+        if files_bytes(file for files in touched.values() for file in files) > self._most.in_process_bytes:
+            raise TooMuchHere
+        taken = select(self._files, touched["records"], tables.SCHEMAS["records"].names, gone)
+        made = self._kept_as_removed(taken) if len(taken) and not for_good else []
+        made += self._gone_contents(taken)
+        for name, files in touched.items():
+            for file in files:
+                made += write(self._files, name, select(self._files, [file], tables.SCHEMAS[name].names, ~gone))
+        dropped = [file.path for files in touched.values() for file in files]
+        if for_good and dropped:
+            dropped += [file.path for name in rewrite.DERIVED for file in self._state.table(name)]
+        return Cut(made, dropped, len(taken))
+
+    def _kept_as_removed(self, taken: pa.Table) -> list[DataFile]:
+        number = rewrite.removal_name(self._state.removals + 1)
+        return write(self._files, "removed", taken.append_column("removal", pa.repeat(pa.scalar(number), len(taken))))
+
+    def _gone_contents(self, taken: pa.Table) -> list[DataFile]:
+        """That these may be added again."""
+        ranges = contents.covered(self._state)
+        pairs = zip(taken["content"].to_pylist(), taken["batch"].to_pylist(), strict=True) if len(taken) else ()
+        return contents.write_gone(self._files, [text for text, batch in pairs if any(batch in r for r in ranges)])
+
+    def _few(self, files: Sequence[DataFile]) -> Sequence[DataFile]:
+        """Some files, if they have no more rows than this process looks through."""
+        if files_rows(files) > self._most.scanned_rows:
+            raise TooMuchHere
+        return files
+
+    def _path(self, file: DataFile) -> str:
+        return f"{self._files.folder}/{file.path}"
 
     def are_about_parts(self, files: Sequence[DataFile]) -> bool:
         for file in files:
@@ -166,7 +231,7 @@ class InProcess:
         return summaries(select(self._files, near, ["prefix", "digest"], among))
 
     def publish(
-        self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: Path
+        self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: str
     ) -> tuple[int, list[DataFile]]:
         chosen = select(self._files, unseen.files, ["hash"], _is_of(pc.field("batch"), unseen.batches))["hash"]
         there = select(self._files, given, ["hash"], pc.field("hash").isin(chosen.combine_chunks()))
@@ -178,7 +243,7 @@ class InProcess:
             raise TooMuchHere  # the bytes of an older record, which a new one lets go, are not among these batches
         if not fresh:
             return 0, []
-        writer = LaceWriter(str(place), StructType([STORED]), overwrite=True)
+        writer = LaceWriter(place, StructType([STORED]), overwrite=True)
         writer.commit([writer.write(self._rows(unseen.batches, [STORED.name], set(fresh)))])
         hashes = pa.array(fresh, pa.string())
         columns = {"prefix": _prefixes(hashes), "hash": hashes}
@@ -354,13 +419,13 @@ def _judged(
             yield judged.append_column("batch", pa.repeat(pa.scalar(batch), len(judged)))
 
 
-def _are_first(raw: Iterable[pa.RecordBatch], known: set[str]) -> Iterator[pa.BooleanArray]:
-    """Of each row whether its content is neither known nor in a row before it."""
+def _are_first(raw: Iterable[pa.RecordBatch], known: set[str], forgotten: Collection[str]) -> Iterator[pa.BooleanArray]:
+    """Of each row whether its content is neither known nor in a row before it, and its hash is not to be kept out."""
     seen = set(known)
     for rows in raw:
         fresh = []
-        for content in rows["content"].to_pylist():
-            fresh.append(content not in seen)
+        for content, claimed in zip(rows["content"].to_pylist(), rows["hash"].to_pylist(), strict=True):
+            fresh.append(content not in seen and claimed not in forgotten)
             seen.add(content)
         yield pa.array(fresh, pa.bool_())
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lace.errors import InvalidInput, StoreError
@@ -179,6 +179,14 @@ class Log:
             what = "the archive is younger than that" if state.oldest == 1 else gone
             raise InvalidInput(what, rule="as-of", found=as_of)
         return low
+
+    def versions_since(self, moment: datetime) -> int:
+        """How many of the newest versions tell what there was at any time from a moment on; at least one."""
+        state = self._current()
+        try:
+            return state.version - self._version_at(moment.astimezone(UTC).isoformat(), state) + 1
+        except InvalidInput:  # all that are still readable are younger
+            return state.version - state.oldest + 1
 
     def _read(self, version: int, missing_is_fine: bool = False) -> tuple[Commit, State | None]:
         name = _name(version)

@@ -16,9 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.records.manifest import CHUNK_LINK
-from lace.spark.archive import contents, in_process, tables
-from lace.spark.archive.executors import Addition, ChangedListing, NewRecords, RunSettings, Unseen, files_rows
+from lace.spark.archive import contents, in_process, rewrite, tables
+from lace.spark.archive.executors import Addition, ChangedListing, Cut, NewRecords, RunSettings, Unseen, files_rows
 from lace.spark.archive.filesystem import open_files
+from lace.spark.archive.forget import DESCRIBED, DescribedRecord, described_record
 from lace.spark.archive.log import FOLDER, Log
 from lace.spark.archive.peer_records import Ends, WantedRecords, ends_of, records_for
 from lace.spark.archive.versions import BatchRange, DataFile, State
@@ -26,6 +27,7 @@ from lace.spark.engine.relations import union
 from lace.spark.jobs import advertise, facts, ingest, reconcile, report, validate
 from lace.spark.jobs.evaluate import PeerPolicy, sendable
 from lace.spark.jobs.report import Counts, ReportCounts
+from lace.spark.source.schemas import RAW
 from lace.spark.source.source import FORMAT, raw_records
 
 if TYPE_CHECKING:
@@ -55,23 +57,58 @@ class OnSpark:
 
     def add(self, found: NewRecords, batch: str) -> Addition:
         """Two passes: places and digests alone first, then the bytes of what is new."""
-        places = found.frame(ingest.PLACES).persist()
+        claimed = ("hash",) if self._archive.forgotten(self._state) else ()
+        read = found.frame((*ingest.PLACES, *claimed)).persist()
+        places = self._but_forgotten(read).select(*ingest.PLACES).persist() if claimed else read
+        left_out = read.count() - places.count() if claimed else 0
         has_any = any(self._state.table(name) for name in ("records", "quarantine"))
         sent = places.count() if has_any else None
         known = None if sent is None else self._known_contents(places, sent)
         repeated = ingest.repeats(places, known, few=self._archive.joins.is_short(sent)).persist()
         copies = repeated.count()
-        fresh = ingest.first_copies(found.frame(), None, self._archive.joins.hinted(repeated, copies))
+        frame = self._but_forgotten(found.frame()).select(*RAW.names)
+        fresh = ingest.first_copies(frame, None, self._archive.joins.hinted(repeated, copies))
         judged = validate.judged(fresh, keep_bytes=True, limits=self._archive.judging)
         added = self._write_judged(judged, batch)
         repeated.unpersist()
         places.unpersist()
+        read.unpersist()
         records = [file for file in added if file.table == "records"]
         order = tables.ORDERS["coordinates"]
         added += self._write("coordinates", self._read("records", records), by=order, rows=files_rows(records))
         made = [file for file in added if file.table in ("records", "quarantine")]
         digests, dropped = self._write_contents(made, batch)
-        return Addition(files_rows(made) + copies, added + digests, dropped)
+        return Addition(files_rows(made) + copies + left_out, added + digests, dropped, left_out)
+
+    def _but_forgotten(self, rows: DataFrame) -> DataFrame:
+        """Without what claims a hash that was forgotten here."""
+        gone = self._archive.forgotten(self._state)
+        if not gone:
+            return rows
+        listed = self._spark.createDataFrame([(text,) for text in gone], "hash string")
+        return rows.join(self._archive.joins.hinted(listed, len(gone)), on="hash", how="left_anti")
+
+    # Removing
+
+    def described(self, hashes: Sequence[str]) -> list[DescribedRecord]:
+        files = tables.holding(self._state.table("records"), "hash", hashes)
+        if not files:
+            return []
+        named = self._spark.createDataFrame([(text,) for text in hashes], "hash string")
+        rows = self._archive.joins.chosen(self._read("records", files).select(*DESCRIBED), named, len(hashes))
+        return [described_record(row.asDict(recursive=True)) for row in rows.collect()]
+
+    def links_to(self, hashes: Sequence[str]) -> list[tuple[str, str]]:
+        if not hashes:
+            return []
+        links = self._read("records").select("hash", F.explode("links").alias("link"))
+        targets = links.select("hash", F.col("link")["target"].alias("target"))
+        named = self._spark.createDataFrame([(text,) for text in hashes], "target string")
+        found = targets.join(self._archive.joins.hinted(named, len(hashes)), on="target", how="left_semi")
+        return [(row["hash"], row["target"]) for row in found.collect()]
+
+    def without(self, hashes: Sequence[str], *, for_good: bool) -> Cut:
+        return rewrite.without(self._archive, self._state, hashes, for_good=for_good)
 
     def _known_contents(self, places: DataFrame, rows: int) -> DataFrame | None:
         """The digests that were read before: of few places those among them, of many all there are."""
@@ -167,7 +204,7 @@ class OnSpark:
         return self._write("partitions", one_file)
 
     def publish(
-        self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: Path
+        self, peer: PeerPolicy, unseen: Unseen, given: Sequence[DataFile], place: str
     ) -> tuple[int, list[DataFile]]:
         rows = self._read("selected", unseen.files)
         is_new = (F.col("batch") > unseen.batches.after) & (F.col("batch") <= unseen.batches.last)
@@ -182,7 +219,7 @@ class OnSpark:
         if ends.rows:
             wanted = WantedRecords(fresh, ends, unseen.batches, is_all)
             records = records_for(self._archive, self._state, peer, wanted)
-            records.select("stored").write.format(FORMAT).mode("overwrite").save(str(place))
+            records.select("stored").write.format(FORMAT).mode("overwrite").save(place)
             named = fresh.select(F.lit(peer.name).alias("peer"), reconcile.partition_prefix(), "hash")
             made = self._write("published", named, by=("hash",), rows=ends.rows, move=False)
         fresh.unpersist()

@@ -6,7 +6,6 @@ leaves bundles that nobody counts: they are written again, and a record that com
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from lace.spark.archive.executors import Need, Steps, Unseen, files_bytes, files
 from lace.spark.archive.run import rules_mark
 from lace.spark.archive.versions import BatchRange, Commit, DataFile, State, StepResult
 from lace.spark.jobs.evaluate import PeerPolicy
+from lace.spark.source.places import Folder, Place, folder_at
 
 FOLDER = "published"
 BUNDLES = "bundles"
@@ -51,27 +51,26 @@ def _key(peer: str) -> str:
 def publish(
     archive: Archive,
     peers: Sequence[PeerPolicy],
-    target: Path | None = None,
+    target: Place | None = None,
     *,
     whole: Callable[[Path, Path], None] | None = None,
 ) -> State:
     """Write what is new for each peer under TARGET/PEER/VERSION; what each may have is that of the last run.
 
-    With `whole` a peer's folder is written from nothing instead, all that it may have under TARGET/PEER/bundles, and
-    `whole` is called with the two folders before the commit that says so.
+    `target` is a folder, here or at an address that pyarrow knows. With `whole` one of this machine is written from
+    nothing instead, all that a peer may have under TARGET/PEER/bundles, and `whole` is called with the two folders
+    before the commit that says so.
     """
-    # Absolute: the tasks that write the bundles run in another folder.
-    folder = target.absolute() if target is not None else archive.files.folder and archive.files.folder / FOLDER
-    if folder is None:
-        raise InvalidInput(
-            "bundles are written to a folder of this machine: say which", rule="publish-folder", place=archive.files.uri
-        )
+    chosen = target if target is not None else archive.files.folder and archive.files.folder / FOLDER
+    if chosen is None:
+        raise InvalidInput("say where to write bundles: --to FOLDER", rule="publish-folder", place=archive.files.uri)
+    folder = folder_at(chosen)
     require_names(peers)
-    written: list[Path] = []
+    written: list[Folder] = []
 
     def work(state: State) -> Commit | None:
         for left in written:  # another writer was first: what was written for its version counts for nothing
-            shutil.rmtree(left, ignore_errors=True)
+            left.clear()
         written.clear()
         if is_published(state, peers):
             archive.progress("publish", "nothing new")
@@ -83,15 +82,16 @@ def publish(
             if _is_done(state, peer):
                 continue
             if whole is not None:
-                shutil.rmtree(folder / peer.name, ignore_errors=True)
+                folder.inside(peer.name).clear()
                 dropped += [file.path for file in held_by(state, peer.name)]
-            place = folder / peer.name / (BUNDLES if whole is not None else f"{state.version + 1:08d}")
+            place = folder.inside(peer.name, BUNDLES if whole is not None else f"{state.version + 1:08d}")
             written.append(place)
             new, results[_key(peer.name)] = _publish_one(archive, state, peer, place, whole is not None)
             added += new
             if whole is not None:
-                place.mkdir(parents=True, exist_ok=True)
-                whole(folder / peer.name, place)
+                bundles = Path(place.address)
+                bundles.mkdir(parents=True, exist_ok=True)
+                whole(bundles.parent, bundles)
         counts = {name: count for result in results.values() for name, count in result.counts.items()}
         return Commit(operation="publish", counts=counts, added=tuple(added), dropped=tuple(dropped), results=results)
 
@@ -99,7 +99,7 @@ def publish(
 
 
 def _publish_one(
-    archive: Archive, state: State, peer: PeerPolicy, place: Path, is_whole: bool
+    archive: Archive, state: State, peer: PeerPolicy, place: Folder, is_whole: bool
 ) -> tuple[list[DataFile], StepResult]:
     began = time.monotonic()
     mark = rules_mark(peer)
@@ -115,7 +115,7 @@ def _publish_one(
     records = [file for file in state.table("records") if unseen.batches.meets(file)]
     need = Need(bytes=max(files_bytes(unseen.files), files_bytes(records)), scanned_rows=files_rows(given))
     step = Steps(archive, state).step(f"publish for {peer.name}")
-    rows, made = step.do(need, lambda executor: executor.publish(peer, unseen, given, place))
+    rows, made = step.do(need, lambda executor: executor.publish(peer, unseen, given, place.address))
     step.tell(f"{rows:,} new records")
     done = StepResult(
         mark=mark,

@@ -14,7 +14,7 @@ from lace.spark.archive.executors import Need, Steps
 from lace.spark.archive.publish import held_by
 from lace.spark.archive.rewrite import compactable
 from lace.spark.archive.tables import COUNTED
-from lace.spark.archive.versions import Commit, State
+from lace.spark.archive.versions import Commit, State, step_name
 from lace.spark.jobs.page import page
 from lace.spark.jobs.report import ArchiveReport, ChangeRow, Counts, InputRow, PeerRow, StepRow, TableRow, shown
 
@@ -142,7 +142,7 @@ def _inputs(commits: list[Commit]) -> list[InputRow]:
 def _steps(state: State, commits: list[Commit]) -> list[StepRow]:
     return [
         StepRow(
-            step=key,
+            step=step_name(key, result),
             seconds=[commit.results[key].seconds for commit in commits if key in commit.results] or [result.seconds],
             result=result.counts,
         )

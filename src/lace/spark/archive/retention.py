@@ -7,36 +7,18 @@ that keeps nothing is refused: it is more often a mistake than a wish.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
-from lace.datalog.language.annotations import read_annotated
-from lace.datalog.language.formatting import format_rule
-from lace.datalog.language.limiting import stated_limits
-from lace.datalog.language.syntax import Atom, Positive, Predicate, Program, Rule, Variable
-from lace.datalog.language.validate import LOCAL_PROFILE, check_program, rewritten
-from lace.datalog.planning.names import MARK, PredicateNames
-from lace.errors import InvalidInput
+from lace.porcelain.keeping import NOWHERE, KeepingRule, keep_program, require_kept
 from lace.spark.archive import tables
 from lace.spark.archive.archive import Archive
 from lace.spark.engine.executor import evaluate
 from lace.spark.engine.relations import union
 from lace.values import dataclass
 
-KEEP = Predicate("Keep", 1)
-NOWHERE = "(no coordinate)"  # of a Blob that no Plex names
 _SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True)
-class KeepRule:
-    """One rule that derives Keep, where it stands, and how many records it keeps."""
-
-    text: str
-    place: str
-    keeps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +27,7 @@ class Fate:
 
     hash: str
     here: bool
-    kept_by: tuple[KeepRule, ...]
+    kept_by: tuple[KeepingRule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +35,7 @@ class Decision:
     """What would go and stay, and why."""
 
     kept: int
-    rules: tuple[KeepRule, ...]
+    rules: tuple[KeepingRule, ...]
     kept_by: DataFrame  # rule (its number in `rules`), hash
     removed: DataFrame  # hash, group, app, name, ts
     removed_rows: int
@@ -80,55 +62,36 @@ class Decision:
 
 def decide(archive: Archive, rules: str, name: str = "<rules>") -> Decision:
     """What some rules keep of an archive as it is."""
-    bounds = stated_limits(rules, name=name)
-    checked = check_program(read_annotated(rules, name=name, limits=bounds).program, LOCAL_PROFILE, bounds)
-    keeping = [rule for rule in checked.program.rules if rule.head.predicate == KEEP]
-    if not keeping:
-        raise InvalidInput("retention rules derive Keep(P)", rule="retention-goal", place=name)
-    names = PredicateNames(checked.program, LOCAL_PROFILE.base)
-    each = [names.fresh(f"{KEEP.name}{MARK}{number}", KEEP.arity) for number in range(len(keeping))]
-    apart = rewritten(_apart(checked.program, each), LOCAL_PROFILE)
+    program = keep_program(rules, name)
     records = archive.table("records")
-    found = evaluate(apart, {}, spark=archive.spark, records=tables.as_wide(records), goals=each, limits=bounds)
+    found = evaluate(
+        program.checked,
+        {},
+        spark=archive.spark,
+        records=tables.as_wide(records),
+        goals=program.each,
+        limits=program.limits,
+    )
     rows = records.select("hash", "group", "app", "name", "ts")
     derived = union(
         found.frame(one).select(F.lit(number).alias("rule"), F.col("c0").alias("hash"))
-        for number, one in enumerate(each)
+        for number, one in enumerate(program.each)
     )
     kept_by = derived.join(rows.select("hash"), on="hash", how="left_semi").persist()
     kept = kept_by.select("hash").distinct()
     counts = {row["rule"]: row["count"] for row in kept_by.groupBy("rule").count().collect()}
-    if not counts:
-        raise InvalidInput("these rules keep no record at all", rule="retention-empty", place=name)
+    require_kept(len(counts), name)
     removed = rows.join(kept, on="hash", how="left_anti").persist()
     groups = removed.groupBy(_place().alias("place")).count().orderBy(F.desc("count"), "place").limit(_SHOWN).collect()
     return Decision(
         kept=kept.count(),
-        rules=tuple(
-            KeepRule(format_rule(rule), f"{name}:{rule.place.line}", counts.get(at, 0))
-            for at, rule in enumerate(keeping)
-        ),
+        rules=program.told(name, lambda at: counts.get(at, 0)),
         kept_by=kept_by,
         removed=removed,
         removed_rows=removed.count(),
         by_coordinate=[(row["place"], row["count"]) for row in groups],
         first=[_line(row) for row in _oldest_first(removed).limit(_SHOWN).collect()],
     )
-
-
-def _apart(program: Program, each: Sequence[Predicate]) -> Program:
-    """The same program with a predicate of its own for every rule that derives Keep, so that each can be asked for."""
-    own = iter(each)
-    rules: list[Rule] = []
-    for rule in program.rules:
-        if rule.head.predicate != KEEP:
-            rules.append(rule)
-            continue
-        one = next(own)
-        record = (Variable("P"),)
-        rules.append(replace(rule, head=replace(rule.head, predicate=one)))
-        rules.append(Rule(Atom(KEEP, record), (Positive(Atom(one, record)),), rule.place))
-    return replace(program, rules=tuple(rules))
 
 
 def _place() -> Column:

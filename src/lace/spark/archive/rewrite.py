@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.spark.archive import contents, tables
+from lace.spark.archive.executors import Cut
 from lace.spark.archive.versions import DataFile, State, StepResult
 from lace.spark.engine.relations import union
 
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
 
 WRITING_SECONDS = 24 * 3600  # no writer takes longer from its first file to its commit
 _WITH_CONTENTS = ("records", "quarantine")
-_WITH_RECORDS = ("records", "coordinates", "selected", *tables.FACTS_TABLES)
+WITH_RECORDS = ("records", "coordinates", "selected", *tables.FACTS_TABLES)
+FOR_GOOD = ("quarantine", "advertisements")  # what else says something of a record: by the hash that it claims
+DERIVED = ("removed", "relations")  # of which nobody can tell what they say of one record
 
 
-def without(archive: Archive, state: State, hashes: DataFrame | Sequence[str]) -> tuple[list[DataFile], list[str], int]:
-    """New files, the paths of those that they stand for, and how many records went; what went is kept as `removed`."""
+def without(archive: Archive, state: State, hashes: DataFrame | Sequence[str], *, for_good: bool = False) -> Cut:
+    """Every table without some records. What went is kept as `removed` for steps that still count it.
+
+    Unless it goes `for_good`: then these steps are worked out from nothing, and whatever was derived is dropped.
+    """
     spark, files = archive.spark, archive.files
     gone = hashes if isinstance(hashes, DataFrame) else spark.createDataFrame([(h,) for h in hashes], "hash string")
     gone = gone.select("hash").distinct().persist()
@@ -40,16 +46,18 @@ def without(archive: Archive, state: State, hashes: DataFrame | Sequence[str]) -
         records = tables.read(spark, files, "records", [file for file, _ in touched])
         number = F.lit(removal_name(state.removals + 1)).alias("removal")
         taken = archive.joins.chosen(records, gone, went).select("*", number)
-        added += tables.write(spark, files, "removed", taken)
+        added += [] if for_good else tables.write(spark, files, "removed", taken)
         new, old = _forgotten_contents(archive, state, taken, sum(rows for _, rows in touched))
         added += new
         dropped += old
-    for table in _WITH_RECORDS if touched else ():
+    for table in (*(WITH_RECORDS if touched else ()), *(FOR_GOOD if for_good else ())):
         new, old = cut(archive, table, list(state.table(table)), gone, "hash", went)
         added += new
         dropped += old
     gone.unpersist()
-    return added, dropped, sum(rows for _, rows in touched)
+    if for_good and dropped:
+        dropped += [file.path for table in DERIVED for file in state.table(table)]
+    return Cut(added, dropped, sum(rows for _, rows in touched))
 
 
 def _forgotten_contents(

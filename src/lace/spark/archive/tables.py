@@ -8,6 +8,7 @@ names them. A reader is given files, never folders.
     coordinates   the narrow columns again, by month and coordinate: for lookups by coordinate and time
     selected      (rules, hash): what may go to the peers with these rules
     relations     (rules, predicate, terms): what rules that look at several records derive on the way there
+    forgotten     the hashes of records that never come in again
     removed       the records that were taken away, without their bytes, for results that still count them
     advertisements, partitions   listings, counts and Merkle roots, by peer
     published     (peer, hash): what each peer was given
@@ -110,6 +111,7 @@ SCHEMAS: dict[str, StructType] = {
     "published": _commented(
         [StructField("peer", StringType()), StructField("prefix", StringType()), StructField("hash", StringType())]
     ),
+    "forgotten": _commented([StructField("hash", StringType())]),
     "requestable": _commented([StructField("peer", StringType()), StructField("hash", StringType())]),
     "missing": _commented(
         [StructField("archive", StringType()), StructField("prefix", StringType()), StructField("hash", StringType()),

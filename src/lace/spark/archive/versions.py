@@ -111,6 +111,18 @@ class StepResult:
     way: StepWay | None = None  # None in commits of older versions
 
 
+_STEPS = {"advertise": "list for", "publish": "publish for", "requestable": "requestable from"}
+
+
+def step_name(key: str, result: StepResult) -> str:
+    """A step as people call it: where its key has the mark of some rules, whom they are for."""
+    kind, _, whose = key.partition(":")
+    if kind == "selected":
+        names = [name.removeprefix("selected ") for name in result.counts]
+        return f"select for {', '.join(names[:3])}{' …' if len(names) > 3 else ''}"
+    return f"{_STEPS[kind]} {whose}" if kind in _STEPS else key
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """All that an archive holds at a version."""

@@ -29,6 +29,7 @@ from lace.spark.archive.versions import Commit, Input, State
 from lace.spark.source.files import RawRecord
 from lace.store.base import StoreRecordId, StoreStat
 from lace.store.bundle import Frame, read_frames
+from lace.store.forgotten import NAMESPACE as FORGOTTEN
 from lace.store.ledger import BROUGHT
 
 if TYPE_CHECKING:
@@ -182,6 +183,8 @@ class Arrivals:
 
     def get_setting(self, namespace: str, key: str) -> bytes | None:
         """What was kept under a key."""
+        if namespace == FORGOTTEN:
+            return b"" if key in self._forgotten() else None
         try:
             return self.archive.files.read(_kept_name(namespace, key)).partition(b"\n")[2]
         except FileNotFoundError:
@@ -189,6 +192,8 @@ class Arrivals:
 
     def settings(self, namespace: str) -> dict[str, bytes]:
         """Everything kept in one namespace."""
+        if namespace == FORGOTTEN:
+            return dict.fromkeys(self._forgotten(), b"")
         listed = self.archive.files.listing(f"{_KEPT}/{namespace}")
         found = (self.archive.files.read(item.name).partition(b"\n") for item in listed)
         return {key.decode(): value for key, _, value in found}
@@ -201,8 +206,13 @@ class Arrivals:
             self.archive.files.replace(_kept_name(namespace, key), f"{key}\n".encode() + value)
 
     def last_setting(self, namespace: str, up_to: str) -> tuple[str, bytes] | None:
-        """Nothing: only runs of records are looked for like this."""
-        return None
+        """Of what was forgotten the last; for anything else nothing: only runs of records are looked for like this."""
+        found = [key for key in self._forgotten() if key <= up_to] if namespace == FORGOTTEN else []
+        return (max(found), b"") if found else None
+
+    def _forgotten(self) -> frozenset[str]:
+        """What was forgotten here: a table of the archive, which commits change, and no setting."""
+        return self.archive.forgotten(self.state())
 
 
 def _kept_name(namespace: str, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Where inputs lie: files of this machine, or of any filesystem that pyarrow knows (`s3://`, `gs://`, `abfs://`, `hdfs://`).
+"""Where inputs and bundles lie: files of this machine, or of any filesystem that pyarrow knows (`s3://`, `gs://`, …).
 
 Rule: whoever reads a bundle asks a place for its bytes and never for a mount. Credentials and endpoints are those of
 the environment, here and on every worker; no address that is kept or shown has a secret in it.
@@ -6,9 +6,10 @@ the environment, here and on every worker; no address that is kept or shown has 
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
@@ -111,6 +112,74 @@ def remote_files(folder: RemoteFile) -> list[tuple[RemoteFile, PlaceStat]]:
     host = urlsplit(folder.address).netloc if not path.startswith(urlsplit(folder.address).netloc) else ""
     start = f"{scheme}://{host}"
     return [(RemoteFile(f"{start}{one.path}"), _stat(one)) for one in inside if one.is_file]
+
+
+class Folder:
+    """A folder that files are put into, here or elsewhere: those are made on this machine first and then sent."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._here = None if is_remote(address) else Path(address)
+
+    def path_for(self, name: str) -> Path | None:
+        """Where a file of that name is written at once; None if it has to be sent."""
+        if self._here is None:
+            return None
+        self._here.mkdir(parents=True, exist_ok=True)
+        return self._here / name
+
+    def take(self, file: Path) -> None:
+        """Have a file of this machine under its name."""
+        if self._here is not None:
+            return
+        system, folder = _system(self.address)
+        system.create_dir(folder)
+        with file.open("rb") as source, system.open_output_stream(f"{folder}/{file.name}") as copy:
+            while piece := source.read(_COPIED_BYTES):
+                copy.write(piece)
+
+    def rename(self, old: str, new: str) -> None:
+        """Another name for a file in it; on an object store that is a copy which its server makes."""
+        if self._here is not None:
+            (self._here / old).rename(self._here / new)
+            return
+        system, folder = _system(self.address)
+        system.move(f"{folder}/{old}", f"{folder}/{new}")
+
+    def names(self) -> list[str]:
+        """The files in it that are not hidden."""
+        if self._here is not None:
+            found = [path.name for path in self._here.iterdir()] if self._here.is_dir() else []
+        else:
+            found = [file.name for file, _ in remote_files(RemoteFile(self.address))]
+        return [name for name in found if not name.startswith(".")]
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        if self._here is not None:
+            (self._here / name).unlink(missing_ok=True)
+            return
+        system, folder = _system(self.address)
+        with suppress(FileNotFoundError):
+            system.delete_file(f"{folder}/{name}")
+
+    def clear(self) -> None:
+        """Remove it with all that is in it, if it is there."""
+        if self._here is not None:
+            shutil.rmtree(self._here, ignore_errors=True)
+            return
+        system, folder = _system(self.address)
+        system.delete_dir_contents(folder, missing_dir_ok=True)
+
+    def inside(self, *names: str) -> Folder:
+        """A folder in it."""
+        return Folder("/".join((self.address, *names)))
+
+
+def folder_at(address: str | Path | RemoteFile) -> Folder:
+    """The folder at an address, which need not be there; of this machine by its absolute path."""
+    place = placed(address)
+    return Folder(str(place.absolute() if isinstance(place, Path) else place))
 
 
 @contextmanager

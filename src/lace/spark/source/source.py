@@ -8,8 +8,9 @@ same frame would lose rows that only the first one did not want. Spark filters w
 
 Options: `path` (file or directory; several separated by commas), `mode` PERMISSIVE | DROPMALFORMED | FAILFAST,
 `validate` full | hash | none, `data` true for the Blob's bytes, `stored` true for the whole record, `splitBytes`;
-for streams `maxFilesPerTrigger`, `maxBytesPerTrigger`, and as with Spark's own files `cleanSource` off | archive |
-delete with `sourceArchiveDir`: what becomes of a file whose records were taken.
+for streams `rows` records | files (a row for each new file, which is not opened), `maxFilesPerTrigger`,
+`maxBytesPerTrigger`, and as with Spark's own files `cleanSource` off | archive | delete with `sourceArchiveDir`: what
+becomes of a file whose records were taken.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -58,9 +59,13 @@ from lace.spark.source.writer import LaceWriter
 from lace.values import dataclass
 from lace.workers.collector import seldom_collecting
 
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+
 FORMAT = "lace"
 MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 CHECKS = ("full", "hash", "none")
+ROWS = ("records", "files")
 CLEANING = ("off", "archive", "delete")
 _DEFAULT_SPLIT_BYTES = 64 << 20
 _READ_COLUMNS = StructType([*WIDE.fields, DATA, STORED, CONTENT, *ORIGIN, CORRUPT])
@@ -81,6 +86,7 @@ class ReadOptions:
     max_bytes: int | None = None
     cleaning: str = CLEANING[0]
     done_folder: str = ""
+    by_files: bool = False
     limits: JudgingLimits = field(default_factory=JudgingLimits)
 
     @classmethod
@@ -106,7 +112,16 @@ class ReadOptions:
             _number(options, "maxBytesPerTrigger"),
             cleaning,
             str(local_path(done_folder).absolute()) if done_folder else "",
+            _by_files(options, columns),
         )
+
+
+def _by_files(options: Mapping[str, str], columns: Sequence[str]) -> bool:
+    """Whether a row is wanted for each file instead of for each record; of a file only its name is known then."""
+    chosen = _choice(options, "rows", ROWS, str.lower) == ROWS[1]
+    if chosen and tuple(columns) != ("bundle",):
+        raise InvalidInput("with rows=files the schema is `bundle string`", rule="lace-rows", found=", ".join(columns))
+    return chosen
 
 
 def _choice(options: Mapping[str, str], name: str, allowed: Sequence[str], fold: Any) -> str:
@@ -169,6 +184,13 @@ class LaceDataSource(DataSource):
         from lace.spark.source.stream import LaceStreamReader  # needs a newer PySpark than a worker of Sail has
 
         return LaceStreamReader(ReadOptions.parse(CaseInsensitiveDict(self.options), schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802 - Spark's name
+        from lace.spark.source.stream import LaceStreamWriter
+
+        if overwrite:
+            raise InvalidInput("a stream of bundles is written in mode append", rule="lace-output-mode")
+        return LaceStreamWriter(self.options.get("path", ""), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return LaceWriter(self.options.get("path", ""), schema, overwrite)

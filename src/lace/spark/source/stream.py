@@ -1,4 +1,4 @@
-"""`spark.readStream.format("lace")`: a folder that bundles are moved into, read as a stream.
+"""`spark.readStream.format("lace")`: a folder that bundles are moved into, read as a stream; and streams of bundles.
 
 Rule: a file is read once, oldest first, as much of them at a time as was admitted. What an offset says is enough to go
 on after any stop. Only streams need this module, and PySpark 4.3 with it: reads and writes do with an older one.
@@ -12,7 +12,12 @@ from itertools import accumulate, count
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -20,10 +25,12 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
 )
+from pyspark.sql.types import StructType
 
-from lace.spark.source.files import input_files, input_stats, shares
+from lace.spark.source.files import FileRange, input_files, input_stats, shares
 from lace.spark.source.places import Place, PlaceStat, placed
 from lace.spark.source.source import PiecePartition, ReadOptions, read_batches
+from lace.spark.source.writer import BundleFolder
 from lace.store.bundle import index_path
 
 Offset = dict[str, str]  # path -> length and time of the file that was read
@@ -83,12 +90,33 @@ class LaceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return input_files(self.options.paths)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        new = [placed(path) for path in sorted(path for path in end if start.get(path) != end[path])]
+        names = sorted(path for path in end if start.get(path) != end[path])
+        if self.options.by_files:
+            return [PiecePartition([FileRange(path, 0, 0, 0) for path in names])] if names else []
+        new = [placed(path) for path in names]
         return [PiecePartition(share) for share in shares(new, self.options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, PiecePartition)
+        if self.options.by_files:
+            return iter([pa.record_batch({"bundle": pa.array([piece.path for piece in partition.share], pa.string())})])
         return read_batches(partition.share, self.options)
+
+
+class LaceStreamWriter(DataSourceStreamArrowWriter):
+    """Writes one bundle for each task of a micro-batch, named by its number."""
+
+    def __init__(self, path: str, schema: StructType) -> None:
+        self.bundles = BundleFolder(path, schema)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.bundles.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        self.bundles.publish(messages, f"batch-{batchId:08d}-", anew=True)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        self.bundles.forget(messages)
 
 
 def _stamp(stat: PlaceStat) -> str:
