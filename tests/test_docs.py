@@ -26,7 +26,9 @@ def test_links_and_the_command_reference_are_right() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("tool", ["api", "decisions", "import_graph", "limits_page", "render_benchmarks --check", "repeated"])
+@pytest.mark.parametrize(
+    "tool", ["api", "decisions", "import_graph", "limits_page", "render_benchmarks --check", "repeated"]
+)
 def test_what_a_tool_reads_off_the_project_is_what_the_pages_say(tool: str) -> None:
     name, *options = tool.split()
     command = [sys.executable, f"tools/{name}.py", *options]

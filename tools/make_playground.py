@@ -26,8 +26,9 @@ MAX_FOLDER = 8_000_000  # bytes, all of it
 PACKED = ("pyodide/pyodide.asm.wasm", "pyodide/python_stdlib.zip", "lace.zip", "recorded.json")  # unpacked in the tab
 # Of Python's own library: what no program in a tab can use, and encodings of other centuries.
 _NOT_IN_A_TAB = """_pyrepl antigravity cProfile curses dbm doctest ensurepip ftplib idlelib imaplib lib2to3 mailbox
-    multiprocessing nntplib optparse pdb pickletools poplib profile pstats pydoc pydoc_data smtplib smtpd socketserver sqlite3
-    tabnanny telnetlib this tkinter trace turtle turtledemo unittest venv webbrowser wsgiref xml xmlrpc zipapp _pyio"""
+    multiprocessing nntplib optparse pdb pickletools poplib profile pstats pydoc pydoc_data smtplib smtpd socketserver
+    sqlite3 tabnanny telnetlib this tkinter trace turtle turtledemo unittest venv webbrowser wsgiref xml xmlrpc
+    zipapp _pyio"""
 NOT_IN_A_TAB = frozenset(_NOT_IN_A_TAB.split())
 _ENCODINGS = "__init__ aliases ascii cp437 hex_codec idna latin_1 punycode utf_16 utf_32 utf_8"
 ENCODINGS = frozenset(_ENCODINGS.split())
