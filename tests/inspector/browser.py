@@ -57,6 +57,7 @@ class Reader:
         self.page.on("console", lambda said: said.type == "error" and self.troubles.append(f"console: {said.text}"))
         self.page.on("request", self._require_local)
         self.page.goto(address)
+        self.start = "/".join(address.split("/")[:3])  # without the token
 
     def _require_local(self, request: Any) -> None:
         if not request.url.startswith("http://127.0.0.1:"):
@@ -66,7 +67,7 @@ class Reader:
         """Keep what is on the screen, if somebody wants to see it."""
         if PICTURES:
             Path(PICTURES).mkdir(parents=True, exist_ok=True)
-            self.page.screenshot(path=Path(PICTURES) / f"{name}.png")
+            self.page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
 
     def leave(self) -> None:
         """Go away; everything that went wrong counts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from inspector.live import run
 from inspector.visiting import HOSTILE_TEXT, World
+from lace.inspector.exporting import script_hash
 
 
 class Gathered(HTMLParser):
@@ -34,7 +36,12 @@ def exported(tmp_path: Path, *words: str) -> str:
 
 def require_self_contained(text: str) -> None:
     found = Gathered(text)
-    assert not {"script", "link", "iframe", "object", "form"} & set(found.elements)
+    assert not {"link", "iframe", "object", "form"} & set(found.elements)
+    scripts = text.split("<script>")[1:]
+    assert len(scripts) == found.elements.count("script") <= 1
+    for script in scripts:  # the one that the file's policy names, and no other
+        allowed = script_hash(script.partition("</script>")[0])
+        assert f"script-src {allowed}" in unescape(text.partition("</head>")[0])
     assert all(address.startswith("#") for address in found.addresses)
     assert "url(" not in text
     assert "@import" not in text

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 import lace
 from inspector.browser import LEFT_OUT, Reader, find_chromium, running_browser
+from inspector.club import Club, home, make_club
 from inspector.live import make_archive, meeting_place, run
 from inspector.visiting import HOSTILE_NAME, World
 from lace.inspector.inspected import open_all
@@ -37,6 +38,28 @@ def chromium() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="module")
+def club(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Club]:
+    folder = tmp_path_factory.mktemp("club")
+    with home(folder):
+        yield make_club(folder)
+
+
+@pytest.fixture(scope="module")
+def club_inspector(club: Club) -> Iterator[Inspector]:
+    inspected = open_all([club.path])
+    with inspecting(inspected) as running:
+        yield running
+    inspected.close()
+
+
+@pytest.fixture
+def at_club(chromium: Browser, club_inspector: Inspector) -> Iterator[Reader]:
+    found = Reader(chromium, club_inspector.address, viewport={"width": 1280, "height": 900})
+    yield found
+    found.leave()
+
+
 @pytest.fixture
 def reader(chromium: Browser, inspector: Inspector) -> Iterator[Reader]:
     found = Reader(chromium, inspector.address)
@@ -46,15 +69,17 @@ def reader(chromium: Browser, inspector: Inspector) -> Iterator[Reader]:
 
 def test_somebody_browses_from_a_group_down_to_a_record(reader: Reader) -> None:
     page = reader.page
-    page.get_by_role("link", name="notes", exact=True).click()
-    reader.picture("browse")
-    page.get_by_role("row").filter(has_text="u").get_by_role("link", name="notes", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("notes")  # the only lace: no list of laces before it
+    page.get_by_role("region", name="Groups and apps").get_by_role("row").filter(has_text="u").get_by_role(
+        "link", name="notes", exact=True
+    ).click()
     page.get_by_role("link", name="books/").click()
     row = page.get_by_role("row").filter(has_text="reading")
     expect(row).to_contain_text("2023-11-17")
     row.get_by_role("link").first.click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("reading")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("tip")
+    expect(page.locator(".verdict")).to_contain_text("verified")
+    expect(page.locator(".verdict")).to_contain_text("contested")
     expect(page.get_by_role("region", name="Content as text")).to_contain_text("Debt")
     reader.picture("record")
 
@@ -79,10 +104,12 @@ def test_somebody_looks_at_content_in_every_way(reader: Reader, inspector: Inspe
 def test_somebody_follows_links_both_ways(reader: Reader, inspector: Inspector, world: World) -> None:
     page = reader.page
     page.goto(f"{inspector.plain_address}/lace/notes/record/{world.records['second']}")
+    page.locator("summary", has_text="Links").click()
     page.locator("svg.graph").scroll_into_view_if_needed()
     reader.picture("links")
     page.locator("svg.graph a").last.click()
     page.wait_for_url(f"**/record/{world.records['first']}")
+    page.locator("summary", has_text="Links").click()
     page.get_by_role("region", name="Linked from").get_by_role("link").click()
     page.wait_for_url(f"**/record/{world.records['second']}")
 
@@ -103,9 +130,9 @@ def test_somebody_on_a_phone_asks_whether_a_peer_would_get_a_record(
     reader = Reader(chromium, inspector.address, **PHONE)
     page = reader.page
     page.goto(f"{inspector.plain_address}/lace/notes/record/{world.records['third']}")
-    page.get_by_role("link", name="Would a peer get this?").click()
-    expect(page.get_by_text("of 13 records are visible")).to_be_in_viewport()  # and not below three editors
-    expect(page.get_by_role("heading", name="The way of one record")).to_be_in_viewport()
+    page.get_by_role("link", name="May somebody read this?").click()
+    expect(page.get_by_text("a stranger", exact=False).first).to_be_in_viewport()
+    expect(page.locator(".answer")).to_be_in_viewport()  # and not below three editors
     reader.picture("asked-on-a-phone")
     reader.leave()
 
@@ -127,6 +154,8 @@ def test_somebody_types_rules_and_sees_errors_and_rows_at_once(reader: Reader, i
     expect(page.locator(".editor-under mark")).to_have_count(0)
     expect(page.locator("#caret-note")).to_have_text("")
     reader.picture("rules-rows")
+    page.reload()  # the address says what was typed
+    expect(page.get_by_label("Rules", exact=True)).to_have_value("Signed(P,Who) :- Field(P,'Signed-By',_,Who).")
 
 
 def test_somebody_asks_why_and_unfolds_a_proof(reader: Reader, inspector: Inspector) -> None:
@@ -170,7 +199,9 @@ def test_somebody_looks_at_how_rules_were_evaluated(reader: Reader, inspector: I
 def test_somebody_sees_what_a_viewer_sees_and_would_be_sent(reader: Reader, inspector: Inspector, world: World) -> None:
     page = reader.page
     page.goto(f"{inspector.plain_address}/lace/notes/exposure")
+    page.locator("summary", has_text="What would be sent").click()
     expect(page.get_by_role("region", name="What would be sent")).to_be_visible()
+    page.locator("summary", has_text="Under these rules").click()
     page.get_by_label("Exposed to the viewer").fill("none")
     expect(page.get_by_text("nothing will be sent").first).to_be_visible()
     reader.picture("exposure-none")
@@ -179,6 +210,7 @@ def test_somebody_sees_what_a_viewer_sees_and_would_be_sent(reader: Reader, insp
     expect(page.locator(".figure").first).to_contain_text("2")
     page.get_by_label("Their rules").fill("//u//notes//")
     expect(page.locator(".figure").nth(1)).to_contain_text("1would be sent")
+    page.locator("summary", has_text="both sides compute").click()
     expect(page.get_by_role("region", name="Transcript")).to_contain_text("R.")
     reader.picture("exposure")
     page.get_by_label("Our rules").fill("SelectHave(P :- nonsense")
@@ -202,18 +234,40 @@ def test_somebody_watches_a_node_while_a_peer_comes(chromium: Browser, tmp_path:
             page.get_by_role("link", name="Link 2").click()
             expect(page.get_by_text("Opens the stream").first).to_be_visible()
             reader.picture("conversation")
+            page.get_by_role("link", name="Line of time").click()
+            expect(page.get_by_label("Moment")).to_be_visible()
             page.goto(f"{running.plain_address}/capture/{place.capture.stem}")
             page.get_by_text("1 ExchangeOperand").first.click()
             expect(page.get_by_text("ExchangeOperand(").first).to_be_visible()
+            titles = page.locator(".phase-head h3").all_inner_texts()
+            assert titles[:3] == ["Rules", "Plan", "Offers"]
+            assert {"Records", "Close"} <= {title.split(" ")[0] for title in titles}
+            expect(page.locator(".arrow.in").filter(has_text="13 records")).to_be_visible()
+            drag_through_time(page)
+            reader.picture("capture")
             reader.leave()
         inspected.close()
+
+
+def drag_through_time(page: Page) -> None:
+    """Where the line of time is dragged, both sets are as they were then; at the end, the rule that fired is told."""
+    line, sides = page.get_by_label("Moment"), page.locator(".both .card")
+    expect(sides.nth(0)).to_contain_text("Known to have13")
+    expect(page.locator("#part-rule")).to_contain_text("SelectHave(P) :- Have(P)")
+    line.fill("0")
+    expect(sides.nth(0)).to_contain_text("Known to have0")
+    expect(sides.nth(1)).to_contain_text("not agreed yet")
+    assert "at=0" in page.url
+    line.focus()
+    page.keyboard.press("End")
+    expect(sides.nth(1)).to_contain_text("E.")
+    expect(page.locator(".sets li")).to_have_count(13)
 
 
 def test_somebody_finds_a_record_by_what_it_says(reader: Reader, inspector: Inspector, world: World) -> None:
     page = reader.page
     page.goto(f"{inspector.plain_address}/lace/notes")
-    page.get_by_role("link", name="Find").click()
-    page.get_by_label("Words").fill("debt")
+    page.get_by_label("Search notes").fill("debt")
     page.keyboard.press("Enter")
     expect(page.locator("mark")).to_have_text("Debt")
     reader.picture("find")
@@ -234,10 +288,10 @@ def test_hostile_records_do_nothing(reader: Reader, inspector: Inspector, world:
     reader.picture("hostile")
 
 
-PATHS = ("/", "/lace/notes", "/lace/notes?group=u&app=log&under=day/", "/lace/notes/recent", "/lace/notes/rules",
-         "/lace/notes/exposure", "/lace/notes/find?q=power",
-    "/lace/notes/exposure?record={image}&ours=//u//notes//", "/lace/notes/record/{third}", "/lace/notes/record/{image}",
-         "/lace/notes/compare?older={first}&newer={third}", "/lace/notes?group=nobody",
+PATHS = ("/lace/notes", "/lace/notes/browse", "/lace/notes?group=u&app=log&under=day/", "/lace/notes/recent",
+         "/lace/notes/rules", "/lace/notes/exposure", "/lace/notes/find?q=power",
+         "/lace/notes/exposure?record={image}&ours=//u//notes//", "/lace/notes/record/{third}",
+         "/lace/notes/record/{image}", "/lace/notes/compare?older={first}&newer={third}", "/lace/notes?group=nobody",
          "/lace/notes/rules?rules=Bad(")  # fmt: skip
 
 
@@ -310,10 +364,21 @@ def test_somebody_uses_the_keyboard_alone(reader: Reader, inspector: Inspector) 
     page.wait_for_url("**/exposure")
     page.keyboard.press("g")
     page.keyboard.press("b")
-    page.wait_for_url("**/lace/notes")
-    page.goto(f"{inspector.plain_address}/lace/notes?group=u&app=log&under=day/")
+    page.wait_for_url("**/lace/notes/browse")
+    for key, place in (("r", "rules"), ("n", "recent"), ("h", "notes")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        page.wait_for_url(f"**/{place}")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("g r")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
     page.keyboard.press("/")
-    page.keyboard.type("day/0003")
+    page.keyboard.type("//u//notes//books/reading")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/record/*")
+    page.goto(f"{inspector.plain_address}/lace/notes?group=u&app=log&under=day/")
+    page.get_by_label("Start at a name").fill("day/0003")
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="0003")).to_be_visible()
     expect(page.get_by_role("link", name="0002")).to_have_count(0)
@@ -343,3 +408,105 @@ def test_a_file_that_was_sent_opens_from_disk_and_runs_nothing(chromium: Browser
     assert page.title().startswith("notes")
     assert asked == [out.as_uri()]
     page.close()
+
+
+def test_somebody_filters_an_exported_file_on_a_phone(chromium: Browser, club: Club, tmp_path: Path) -> None:
+    out = tmp_path / "club.html"
+    assert run("inspect", str(club.path), "--html", str(out)).returncode == 0
+    page = chromium.new_page(viewport={"width": 390, "height": 844})
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(out.as_uri())
+    page.get_by_label("Filter").fill("mast wire")
+    expect(page.get_by_role("status")).to_have_text(f"1 of {page.locator('details.record').count()}")
+    page.locator("details.record:visible summary").click()
+    expect(page.get_by_text("The mast needs new wire.")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+    assert Axe().run(page).response["violations"] == []
+    assert asked == [out.as_uri()]
+    page.close()
+
+
+def test_anna_opens_the_lace_of_her_club(at_club: Reader, club: Club) -> None:
+    page = at_club.page
+    expect(page.locator(".verdict")).to_contain_text("signed by 3 keys")
+    expect(page.locator("#contested")).to_contain_text("now by bob")
+    expect(page.locator("#contested")).to_contain_text("also by anna")
+    expect(page.locator("#incomplete")).to_contain_text("1 of 4 parts")
+    expect(page.get_by_role("img", name="Growth over time")).to_be_visible()
+    for said in ("not connected", "never met", "founded by anna", '"Carla"'):
+        expect(page.get_by_text(said).first).to_be_visible()
+    assert "V." not in page.locator("main").inner_text()  # names; a whole key is there on demand only
+    expect(page.locator(f'[title="{club.bob}"]').first).to_have_text("bob")
+    at_club.picture("home")
+    page.locator("#contested a").first.click()
+    expect(page.locator(".verdict")).to_contain_text("signed by bob")
+    expect(page.locator(".verdict")).to_contain_text("contested also written by anna")
+    expect(page.locator("#content")).to_be_in_viewport()
+    expect(page.get_by_role("region", name="Facts")).to_be_hidden()
+    at_club.picture("record-contested")
+
+
+def test_a_long_history_has_a_total_and_pages(at_club: Reader, club: Club) -> None:
+    page = at_club.page
+    page.goto(f"{at_club.start}/lace/club/record/{club.log}")
+    history = page.get_by_role("region", name="Versions, newest first")
+    expect(page.get_by_text("47 versions")).to_be_visible()
+    seen: list[str] = []
+    while True:
+        seen += [str(one.get_attribute("title")) for one in history.locator("tbody td:first-child a").all()]
+        older = page.get_by_role("link", name="Older")
+        if not older.count():
+            break
+        older.click()
+        page.wait_for_url(f"**versions={len(seen)}*")
+    assert len(seen) == len(set(seen)) == 47
+    page.goto(f"{at_club.start}/lace/club/record/{club.plan}")
+    expect(page.locator(".verdict")).to_contain_text("withdrawn by bob")
+
+
+def test_anna_asks_who_may_read_what_and_sends_the_link(at_club: Reader, chromium: Browser) -> None:
+    page = at_club.page
+    page.goto(f"{at_club.start}/lace/club/exposure")
+    page.get_by_label("Viewer", exact=True).fill("bob")
+    page.get_by_label("Record", exact=True).fill("//club//notes//boat")
+    expect(page.locator(".answer")).to_contain_text("Yes")
+    at_club.picture("question-yes")
+    page.get_by_label("Viewer", exact=True).fill("")
+    expect(page.locator(".answer")).to_contain_text("No")
+    expect(page.locator("#answer")).to_contain_text("at the gate “exposed to the other side”")
+    at_club.picture("question-no")
+    assert "record=%2F%2Fclub%2F%2Fnotes%2F%2Fboat" in page.url
+    at_club.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    page.goto(str(page.evaluate("navigator.clipboard.readText()")))
+    expect(page.locator(".answer")).to_contain_text("No")
+    page.get_by_label("Viewer", exact=True).fill("bbo")
+    expect(page.get_by_text("did you mean bob?")).to_be_visible()
+
+
+def test_words_without_an_index_find_names_and_a_coordinate_leads_straight_to_it(at_club: Reader) -> None:
+    page = at_club.page
+    page.get_by_label("Search club").fill("trips 2026")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Found by name").get_by_role("row")).to_have_count(13)
+    page.get_by_label("Search club").fill("//club//notes//trips")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**under=trips*")
+    page.get_by_label("Search club").fill("//club//notes//bota")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("There is nothing at //club//notes//bota")).to_be_visible()
+    page.get_by_role("link", name="All of //club//notes").click()
+    expect(page.get_by_role("row").filter(has_text="plan")).to_contain_text("withdrawn")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [("phone", "dark"), ("desk", "light"), ("desk", "dark")])
+def test_the_club_shuts_out_nobody(chromium: Browser, club: Club, club_inspector: Inspector, width: str,
+                                   scheme: str) -> None:  # fmt: skip
+    how = PHONE if width == "phone" else {"viewport": {"width": 1280, "height": 900}}
+    reader = Reader(chromium, club_inspector.address, color_scheme=scheme, **how)
+    paths = ["/lace/club", f"/lace/club/record/{club.boat}", f"/lace/club/record/{club.plan}",
+             "/lace/club/exposure?viewer=bob&record=//club//notes//boat", "/lace/club/find?q=trips"]  # fmt: skip
+    assert_clean(reader, club_inspector.plain_address, paths, f"club-{width}-{scheme}")
+    reader.leave()

@@ -129,7 +129,9 @@ class _Pages:
     def _archive(self, asked: Asked) -> Page:
         path = self.inspected.archives.get(asked["archive"])
         return (
-            archive_page(asked["archive"], path, asked, self.limits) if path else _missing("There is no such archive.")
+            archive_page(asked["archive"], path, asked, self.limits, self.inspected.names())
+            if path
+            else _missing("There is no such archive.")
         )
 
     async def _asked(self, request: Request) -> dict[str, str]:

@@ -8,6 +8,7 @@ file that a commit dropped is not part of the archive, even if it still exists.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,15 +16,39 @@ from typing import Any, NamedTuple
 from lace.errors import StoreError
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.inspected import InspectorLimits
+from lace.inspector.names import Names
 from lace.inspector.page import Data, Page
-from lace.inspector.widgets import count, empty, link, notice, pager, section, size, table, url
+from lace.inspector.widgets import (
+    count,
+    empty,
+    fields,
+    instant,
+    link,
+    notice,
+    pager,
+    section,
+    short,
+    signer,
+    size,
+    table,
+    url,
+    utc,
+)
 from lace.notation.decimal import natural
 from lace.notation.jsontext import read_json
+from lace.porcelain.difference import as_text
 from lace.values import dataclass
 
 _REPORT = "report.json"
 _TABLES = "tables"
 _LONGEST = 160  # characters of one cell
+_SUMMARY = 60
+_LONGEST_NESTED = 10_000
+_MAIN = 4  # columns; the others unfold
+_FIRST = ("name", "group", "app", "tai", "signed_by", "data_length", "hash", "type", "rule", "reason")
+_LABELS = {"tai": "time (UTC)", "data_length": "size"}
+_BYTES = ("bytes", "_length", "size")
+_HASH = re.compile(r"[A-Z]\.[A-Za-z0-9_~-]{43}(?:\.H3)?")
 _BAR, _ROW, _LABEL = 420, 24, 260
 _TITLES = {
     "by_type": "Records by type",
@@ -37,11 +62,11 @@ _MOST_BARS = 24
 _COMMITS = 30
 
 
-def archive_page(name: str, path: Path, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+def archive_page(name: str, path: Path, asked: Mapping[str, str], limits: InspectorLimits, names: Names) -> Page:
     """The report, or one table."""
     wanted = asked.get("table", "")
     if wanted in table_names(path):
-        return _table_page(name, path, wanted, asked, limits)
+        return _table_page(name, path, wanted, asked, limits, names)
     report = _json(path / _REPORT)
     tables = [_table_data(path, table_name) for table_name in table_names(path)]
     commits = history(path, _COMMITS) if has_log(path) else []
@@ -162,7 +187,9 @@ def _chart(title: str, counts: list[Any]) -> Markup:
     return tag("svg", bars, viewBox=view, class_="chart", role="img", aria_label=f"{title}. {told}")
 
 
-def _table_page(name: str, path: Path, wanted: str, asked: Mapping[str, str], limits: InspectorLimits) -> Page:
+def _table_page(
+    name: str, path: Path, wanted: str, asked: Mapping[str, str], limits: InspectorLimits, names: Names
+) -> Page:
     start = natural(asked.get("start", "")) or 0
     base = f"/archive/{name}"
     parquet = _parquet()
@@ -175,8 +202,7 @@ def _table_page(name: str, path: Path, wanted: str, asked: Mapping[str, str], li
     shown = rows[: limits.page_rows]
     columns = list(dict.fromkeys(key for row in shown for key in row))
     following = url(base, {"table": wanted, "start": start + len(shown)}) if len(rows) > len(shown) else None
-    cells = [[_cell(row.get(column)) for column in columns] for row in shown]
-    listing = table(wanted, columns, cells) if shown else empty("No rows.")
+    listing = _row_table(wanted, columns, shown, names) if shown else empty("No rows.")
     first = url(base, {"table": wanted}) if start else None
     body = join(
         tag("h1", wanted), tag("p", f"From row {start + 1:,}.", class_="lead"), listing, pager(following, first)
@@ -209,15 +235,72 @@ def _rows(parquet: Any, files: list[Path], start: int, limit: int) -> Iterator[M
                     return
 
 
-def _cell(value: Any) -> Markup:
-    plain = _plain_value(value)
-    shown = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False, default=str)
-    cut = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
-    return (
-        tag("span", cut, title=shown if cut != shown else None)
-        if value is not None
-        else tag("span", "none", class_="faint")
-    )
+def _row_table(caption: str, columns: list[str], rows: list[Mapping[str, Any]], names: Names) -> Markup:
+    """Rows for people: what names a record and says who wrote it first, everything else unfolds."""
+    has_place = {"group", "app", "name"} <= set(columns)
+    first = [
+        column for column in _FIRST if column in columns and not (has_place and column in ("group", "app", "hash"))
+    ]
+    main = (first or columns)[:_MAIN] if len(columns) > _MAIN else columns
+    rest = [column for column in columns if column not in main and not (has_place and column in ("group", "app"))]
+    head = [
+        "coordinate" if has_place and column == "name" else _LABELS.get(column, column.replace("_", " "))
+        for column in main
+    ]
+    cells = []
+    for row in rows:
+        shown: list[object] = [
+            tag("span", f"//{row['group']}//{row['app']}//{row['name']}", title=row.get("hash"))
+            if has_place and column == "name" and row.get("group")
+            else _cell(column, row.get(column), names)
+            for column in main
+        ]
+        if rest:
+            listed = [(column.replace("_", " "), _cell(column, row.get(column), names)) for column in rest]
+            shown.append(tag("details", tag("summary", count(len(rest), "column")), fields(listed)))
+        cells.append(shown)
+    numbers = frozenset(label for label, column in zip(head, main, strict=True) if _is_number(rows, column))
+    return table(caption, [*head, "More"] if rest else head, cells, right=numbers)
+
+
+def _is_number(rows: list[Mapping[str, Any]], column: str) -> bool:
+    return any(type(row.get(column)) in (int, float) for row in rows)
+
+
+def _cell(column: str, value: Any, names: Names) -> Markup:
+    """A value as people read it: names, times and sizes; what is long or nested unfolds."""
+    match value:
+        case None:
+            return tag("span", "none", class_="faint")
+        case bool():
+            return tag("span", "yes" if value else "no")
+        case int() if column.endswith(_BYTES):
+            return tag("span", size(value), title=f"{value:,} bytes")
+        case int():
+            return tag("span", f"{value:,}")
+        case bytes():
+            text = as_text(value[:_LONGEST], is_whole=len(value) <= _LONGEST)
+            return _long(text) if text else tag("span", count(len(value), "byte"), class_="faint")
+        case str() if _HASH.fullmatch(value):
+            return signer(value, names) if value[0] == "V" else tag("code", short(value), title=value, class_="hash")
+        case str() if column == "tai" and utc(value):
+            return instant(value)
+        case str():
+            return _long(value)
+        case list() | dict() if not value:
+            return tag("span", "none", class_="faint")
+        case list() | dict() | tuple():
+            text = json.dumps(value, ensure_ascii=False, default=str, indent=1)
+            return tag("details", tag("summary", count(len(value), "entry").replace("entrys", "entries")),
+                       tag("pre", text[:_LONGEST_NESTED]))  # fmt: skip
+        case _:
+            return _long(str(value))
+
+
+def _long(text: str) -> Markup:
+    if len(text) <= _LONGEST:
+        return tag("span", text, class_="value")
+    return tag("details", tag("summary", f"{text[:_SUMMARY]}…"), tag("pre", text[:_LONGEST_NESTED]))
 
 
 def _plain(row: Mapping[str, Any]) -> Data:

@@ -15,7 +15,7 @@ from lace.inspector.html import Markup, join, tag
 from lace.inspector.inspected import InspectorLimits
 from lace.inspector.names import Names, fact
 from lace.inspector.page import Data, Page
-from lace.inspector.phases import Item, Placed, Step, placed, steps
+from lace.inspector.phases import LOOPED, Item, Placed, Step, placed, steps
 from lace.inspector.widgets import count, empty, notice, pager, short, size, url
 from lace.notation.decimal import natural
 from lace.runtime.trace.telling import explanation
@@ -23,6 +23,7 @@ from lace.runtime.trace.trace import Told, TraceReader, Way, read_capture
 
 _FACTS_SHOWN = 200
 _LINES_READ = 20_000  # of one item, for the line of time
+_KINDS = 2  # of facts that the title of an arrow names
 _LISTED = 40  # records that one arrow lists
 TimeLine = Callable[[Sequence[Item], Mapping[str, str]], Markup]
 
@@ -112,7 +113,7 @@ def show_steps(found: Sequence[Step], names: Names) -> Markup:
 
 
 def _step(step: Step, names: Names, *, several: bool) -> Markup:
-    loop = tag("span", f"loop {step.loop}", class_="badge") if several else None
+    loop = tag("span", f"loop {step.loop}", class_="badge") if several and step.phase in LOOPED else None
     first = min(one.item["seconds"] for one in step.said)
     told = tag("p", f"{first:.3f} s. {step.phase.told}", class_="note")
     head = tag("div", tag("h3", step.phase.title, " ", loop), told, class_="phase-head")
@@ -166,7 +167,11 @@ def _title(item: Item) -> str:
             return "Ends the stream"
         case "fault":
             return str(item["text"])
-    return str(item["text"])
+    kinds = item["text"].split(", ")
+    if len(kinds) <= _KINDS:
+        return str(item["text"])
+    rest = sum(natural(kind.partition(" ")[0]) or 0 for kind in kinds[1:])
+    return f"{kinds[0]} and {rest:,} other facts"
 
 
 def _lines(item: Item, names: Names) -> Markup:

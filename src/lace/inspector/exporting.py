@@ -1,11 +1,13 @@
 """One HTML file that shows a lace, an explanation or a conversation to somebody who has only a browser.
 
-Rule: the file is self-contained: it includes its styles, has no script, and its own policy forbids scripts and network
-access.
+Rule: the file is self-contained: it includes its styles and at most one script, ours, which filters what is there. The
+file's own policy allows that script by its hash and nothing else: no other script, and no request.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -33,12 +35,14 @@ from lace.inspector.widgets import (
     signer,
     size,
     table,
+    utc,
 )
 from lace.limits import EngineLimits
 from lace.notation.identifiers import RecordHash
 from lace.records.model import ValidRecord
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+FILTER = "export.js"
 _STATIC = Path(__file__).parent / "static"
 STYLES = ("lace.css", "inspector.css")
 _TOLD_ITEMS = 20_000
@@ -52,21 +56,32 @@ def export_html(inspected: Inspected, *, rules: str = "", goal: str = "") -> Mar
     ]
     parts += [_conversation(name, path, inspected.names()) for name, path in inspected.captures.items()]
     titles = [*inspected.laces, *inspected.captures]
-    return _document(goal or ", ".join(titles), join(parts))
+    return _document(goal or ", ".join(titles), join(parts), filtered=bool(inspected.laces) and not goal)
 
 
-def _document(title: str, body: Markup) -> Markup:
+def script_hash(script: str) -> str:
+    """What a policy calls a script that it allows."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _document(title: str, body: Markup, *, filtered: bool) -> Markup:
+    script = (_STATIC / FILTER).read_text(encoding="utf-8") if filtered else ""
+    policy = f"{POLICY}; script-src {script_hash(script)}" if script else POLICY
     styles = "".join((_STATIC / name).read_text(encoding="utf-8") for name in STYLES).replace('url("icon.svg")', "none")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"{title} · Lace"),
         raw_text_element("style", styles),
     )
-    return Markup("<!doctype html>\n" + tag("html", head, tag("body", tag("main", body)), lang="en") + "\n")
+    return Markup(
+        "<!doctype html>\n"
+        + tag("html", head, tag("body", tag("main", body), script and raw_text_element("script", script)), lang="en")
+        + "\n"
+    )
 
 
 def _conversation(name: str, path: Path, names: Names) -> Markup:
@@ -107,8 +122,22 @@ def _lace(opened: OpenedLace, limits: InspectorLimits) -> Markup:
         tag("h1", opened.slug),
         tag("p", f"{count(stat.records, 'record')}, {size(stat.stored_bytes)}.", class_="lead"),
         table("Groups and apps", ("Group", "App", "Records"), rows, right=frozenset({"Records"})) if rows else None,
-        section("Records", cut, shown or empty("There are no records here."), note="Most recently stored first."),
+        section(
+            "Records",
+            cut,
+            _filter() if shown else None,
+            shown or empty("There are no records here."),
+            note="Most recently stored first.",
+        ),
     )
+
+
+def _filter() -> Markup:
+    """A field that the script of the file shows and listens to."""
+    field = tag("input", type="search", id="filter", placeholder="Filter: words, a name, a key", autocomplete="off")
+    told = tag("span", "", id="filtered", class_="note", role="status")
+    return tag("div", tag("label", "Filter", for_="filter", class_="visually-hidden"), field, told, id="filter-bar",
+               class_="inline filter", hidden=True)  # fmt: skip
 
 
 def _loaded(opened: OpenedLace, chosen: list[RecordHash]) -> Iterator[ValidRecord]:
@@ -126,12 +155,22 @@ def _record(opened: OpenedLace, record: ValidRecord, here: frozenset[str], limit
     if parts.group:
         rows += [
             (TIME, instant(parts.tai)),
-            ("Signed by", tag("code", parts.signed_by) if parts.signed_by else signer(None, None)),
+            ("Signed by", _signer(opened, parts.signed_by)),
         ]
     rows += [(name, _value(value, here)) for name, value in parts.headers]
     body = join(fields(rows), tag("pre", tag("code", text), class_="content"))
-    summary = join(where, " ", tag("span", f"{short(record.hash)} · {size(record.data_length)}", class_="faint"))
-    return tag("details", tag("summary", summary), body, id=record.hash)
+    names = opened.names()
+    who = names.told(parts.signed_by) if parts.group else short(record.hash)
+    told = [who, utc(parts.tai) if parts.tai else "", size(record.data_length)]
+    summary = tag("span", tag("strong", where), " ", tag("span", " · ".join(filter(None, told)), class_="note"))
+    return tag(
+        "details", tag("summary", summary), tag("div", body, class_="inside"), id=record.hash, class_="fold record"
+    )
+
+
+def _signer(opened: OpenedLace, verifier: str) -> Markup:
+    name = opened.names().name_of(verifier) if verifier else None
+    return join(name and f"{name} ", tag("code", verifier)) if verifier else signer(None, None)
 
 
 def _value(value: str, here: frozenset[str]) -> Markup:

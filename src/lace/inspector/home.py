@@ -39,6 +39,7 @@ from lace.store.browsing import Survey
 from lace.values import dataclass
 
 HERE = "Home"
+_ARRIVED = 40
 _RECENT, _SPACES, _LISTED, _WRITERS = 8, 8, 6, 6
 _DAYS_AHEAD = 1  # a record dated later than that is left out of the drawing, and counted
 _POINTS = 60
@@ -66,7 +67,8 @@ def home(opened: OpenedLace, asked: Mapping[str, str], limits: InspectorLimits) 
     """The home of a lace."""
     stat = opened.lace.stat()
     found = opened.while_unchanged("health", lambda: _health(opened, limits))
-    recent, _ = recent_rows(opened, None, _RECENT)
+    arrived, _ = recent_rows(opened, None, _ARRIVED)
+    recent = [row for row in arrived if row["coordinate"]][:_RECENT] or arrived[:_RECENT]  # parts of content say little
     spaces = opened.browser.spaces(limit=_SPACES + 1)
     shown = spaces[:_SPACES]
     counts = [opened.browser.count(space, limit=limits.count_to) for space in shown]

@@ -18,7 +18,7 @@ from lace.people.names import KeyName, NameBook, Whose
 from lace.runtime.identity.keyring import KeyRing
 from lace.store.base import RecordStore
 
-_HASH = re.compile(r"'([A-Z])(\.[A-Za-z0-9_~-]{43})\.H3'")
+_HASH = re.compile(r"'([A-Z])(\.[A-Za-z0-9_~-]{43})(?:\.H3)?'")
 _RECORDS = frozenset("BPS")
 
 

@@ -155,8 +155,8 @@ def _links(data: Data, samples: Sequence[Sample], names: Names) -> Markup:
     verdict = tag(
         "p",
         tag("strong", f"Up for {lasted(data['seconds'])}, {count(still_open, 'open link')}. "),
-        refused and tag("span", f"{refused:,} refused", class_="badge bad"), " " if refused else None,
-        troubles and tag("span", count(len(troubles), "trouble"), class_="badge warn"),
+        tag("span", f"{refused:,} refused", class_="badge bad") if refused else None, " ",
+        tag("span", count(len(troubles), "trouble"), class_="badge warn") if troubles else None,
         tag("span", "no trouble", class_="badge good") if not troubles and not refused else None,
         class_="verdict",
     )  # fmt: skip

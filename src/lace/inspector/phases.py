@@ -1,7 +1,7 @@
 """The phases of a conversation: which items belong to which, on both sides, in each loop (050).
 
-Rule: an item belongs to a phase by what it says. Both sides talk at once, so each side is followed by itself; what they
-say in the same phase of the same loop stands together.
+Rule: an item belongs to a phase by what it says. Both sides talk at once, so each has a place of its own; what they say
+in the same phase of the same loop stands together.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Phase(IntEnum):
         return _TOLD[self]
 
 
+LOOPED = frozenset({Phase.OFFERS, Phase.REQUESTS, Phase.RECORDS})
 _TITLES = {
     Phase.RULES: "Rules",
     Phase.PLAN: "Plan",
@@ -80,19 +81,24 @@ class Placed(NamedTuple):
 
 
 class Follower:
-    """One side's way through the phases."""
+    """The way of both sides through the phases."""
 
     def __init__(self) -> None:
-        self.loop, self.phase = 1, Phase.RULES
+        self._places: dict[str, tuple[int, Phase]] = {"in": (1, Phase.RULES), "out": (1, Phase.RULES)}
+        self._moved = 0  # the last loop in which records passed; who offers after that begins the next
 
     def place(self, item: Item) -> tuple[int, Phase]:
-        """Where an item belongs; a phase before the last one begins a loop."""
+        """Where an item belongs. A side that goes back to an earlier phase begins a loop."""
+        loop, phase = self._places[item["way"]]
         found = _phase_of(item)
-        if found is not None and found is not self.phase:
-            if found < self.phase:
-                self.loop += 1
-            self.phase = found
-        return self.loop, self.phase
+        if found is Phase.CLOSE:
+            loop = max(before for before, _ in self._places.values())
+        elif found is not None and (found < phase or (found is Phase.OFFERS and loop == self._moved)):
+            loop += 1
+        if item["kind"] == "record":
+            self._moved = max(self._moved, loop)
+        self._places[item["way"]] = loop, phase if found is None else found
+        return self._places[item["way"]]
 
 
 def _phase_of(item: Item) -> Phase | None:
@@ -106,8 +112,8 @@ def _phase_of(item: Item) -> Phase | None:
 
 def placed(items: Iterable[Item], first: int = 0) -> list[Placed]:
     """Each item with its phase; `first` is the number of the first one."""
-    sides = {"in": Follower(), "out": Follower()}
-    return [Placed(number, item, *sides[item["way"]].place(item)) for number, item in enumerate(items, first)]
+    follower = Follower()
+    return [Placed(number, item, *follower.place(item)) for number, item in enumerate(items, first)]
 
 
 class Step(NamedTuple):

@@ -26,8 +26,8 @@ from lace.notation.identifiers import RecordHash
 from lace.porcelain.explain import Explainer
 from lace.values import dataclass
 
-_FACT = re.compile(r"(\w+)\('([A-Z]\.[A-Za-z0-9_~-]{43}\.H3)'(?:,'((?:[^'\\]|\\.)*)')?")
-_HASH = re.compile(r"[A-Z]\.[A-Za-z0-9_~-]{43}\.H3")
+_FACT = re.compile(r"(\w+)\('([A-Z]\.[A-Za-z0-9_~-]{43}(?:\.H3)?)'(?:,'((?:[^'\\]|\\.)*)')?")
+_HASH = re.compile(r"[A-Z]\.[A-Za-z0-9_~-]{43}(?:\.H3)?")
 _SHOWN = 60  # records of both sets
 _STRIP, _TALL = 1000, 44
 
@@ -42,6 +42,7 @@ class Side:
     plan: str = ""
     signer: str = ""
     rules: str = ""  # the identifier of its operand
+    total: str = ""  # how many records it says that it has to offer
 
 
 @dataclass(slots=True)
@@ -87,6 +88,8 @@ def _hear(found: Moment, item: Item) -> None:
 
 def _hear_fact(speaks: Side, listens: Side, line: str) -> None:
     name = line.partition("(")[0]
+    if name == "DifferenceRoot":
+        speaks.total = line.split("'")[1]
     if name == "ExchangeOperand":
         speaks.rules = next(iter(_HASH.findall(line)), "")
         return
@@ -177,7 +180,7 @@ def _holding(inspected: Inspected, found: Moment) -> OpenedLace | None:
 def _side(title: str, kind: str, side: Side, names: Names) -> Markup:
     rows: list[tuple[str, object]] = [
         ("Who", signer(side.signer, names) if side.signer else "not said"),
-        ("Known to have", f"{len(side.has):,}"),
+        ("Known to have", f"{len(side.has):,}{f' of {side.total}' if side.total else ''}"),
         ("Asked for", f"{len(side.asked):,}"),
     ]
     if side.refused:
