@@ -55,7 +55,8 @@ class Figure(NamedTuple):
 TIMES = (
     Times("the newest 100 of 100,000 records by rules, beside clingo", "datalog",
           "newest 100, 100,000: evaluation against clingo"),
-    Times("the newest 100 of 100,000 records by rules, beside nemo", "datalog", "newest 100, 100,000: evaluation against nemo"),
+    Times("the newest 100 of 100,000 records by rules, beside nemo", "datalog",
+          "newest 100, 100,000: evaluation against nemo"),
     Times("members who are not blocked, 100,000 records, beside clingo", "datalog",
           "members, not blocked, 100,000: evaluation against clingo"),
     Times("reachability in a random graph, beside clingo", "datalog",
