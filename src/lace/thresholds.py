@@ -100,6 +100,23 @@ class ClaimThresholds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadThresholds:
+    """050-XFER-01: how the records of a request are found in a store (`lace.runtime.host.storedbatches`)."""
+
+    long_request: int = 1_024  # hashes; a shorter request is answered in its own order
+    sweep_share: int = 8  # a request for more than this part of a store is a sweep through its records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamThresholds:
+    """060: how much of a stream is read or written before others have their turn."""
+
+    read_fact_bytes: int = 32 * KIB  # of fact lines, about a millisecond of work
+    read_blocks: int = 64
+    packed_bytes: int = 256 * KIB  # of fact lines in one packed item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedThresholds:
     """When a program that was compiled once answers (`lace.datalog.engine.prepared`)."""
 
@@ -117,6 +134,8 @@ class RuleThresholds:
     max_short_records: int = 16  # that the thread which stored them evaluates for everybody
     max_shared_claims: int = 64  # for which an answer is kept for the next peer that makes the same claims
     min_columns: int = 64  # records; the fields of more are read from columns instead of from each record
+    min_claim_columns: int = 1_024  # claims without fields; more are columns
+    min_kept_ids: int = 10_000  # of a set that is kept with the lace; evaluating fewer again costs less
     prepared: PreparedThresholds = field(default_factory=PreparedThresholds)
 
 
