@@ -7,12 +7,14 @@ nobody for anything. Run with --serve to look at it on this machine.
 from __future__ import annotations
 
 import argparse
+import gzip
+import hashlib
 import io
 import json
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from npm_packages import NotFetched, packages
@@ -20,7 +22,15 @@ from npm_packages import NotFetched, packages
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "playground"
 STATIC = ROOT / "src/lace/inspector/static"
-MAX_FOLDER = 20_000_000  # bytes, all of it
+MAX_FOLDER = 8_000_000  # bytes, all of it
+PACKED = ("pyodide/pyodide.asm.wasm", "pyodide/python_stdlib.zip", "lace.zip", "recorded.json")  # unpacked in the tab
+# Of Python's own library: what no program in a tab can use, and encodings of other centuries.
+_NOT_IN_A_TAB = """_pyrepl antigravity cProfile curses dbm doctest ensurepip ftplib idlelib imaplib lib2to3 mailbox
+    multiprocessing nntplib optparse pdb pickletools poplib profile pstats pydoc pydoc_data smtplib smtpd socketserver sqlite3
+    tabnanny telnetlib this tkinter trace turtle turtledemo unittest venv webbrowser wsgiref xml xmlrpc zipapp _pyio"""
+NOT_IN_A_TAB = frozenset(_NOT_IN_A_TAB.split())
+_ENCODINGS = "__init__ aliases ascii cp437 hex_codec idna latin_1 punycode utf_16 utf_32 utf_8"
+ENCODINGS = frozenset(_ENCODINGS.split())
 FROM_NPM = {
     "pyodide": "pyodide.mjs pyodide.asm.mjs pyodide.asm.wasm python_stdlib.zip pyodide-lock.json",
     "@noble/hashes": "blake3.js blake2.js _blake.js _md.js _u64.js utils.js LICENSE",
@@ -33,13 +43,31 @@ _SOME_DAY = (2026, 1, 1, 0, 0, 0)  # of every member: the same sources give the 
 
 def archive() -> bytes:
     """Lace and the playground's own Python as one zip."""
+    return _zip((name, path.read_bytes()) for name, path in sorted(_members()))
+
+
+def _zip(members: Iterable[tuple[str, bytes]]) -> bytes:
+    """A zip whose members are not compressed one by one: the whole of it is, which is smaller."""
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
-        for name, path in sorted(_members()):
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as zipped:
+        for name, content in members:
             info = zipfile.ZipInfo(name, _SOME_DAY)
-            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            zipped.writestr(info, path.read_bytes())
+            info.external_attr = 0o644 << 16
+            zipped.writestr(info, content)
     return data.getvalue()
+
+
+def standard_library(whole: bytes) -> bytes:
+    """Python's library without what a tab never imports."""
+    with zipfile.ZipFile(io.BytesIO(whole)) as zipped:
+        return _zip((name, zipped.read(name)) for name in sorted(zipped.namelist()) if _is_needed(name))
+
+
+def _is_needed(name: str) -> bool:
+    first, _, rest = name.partition("/")
+    if first == "encodings":
+        return rest.partition(".")[0] in ENCODINGS
+    return first.removesuffix(".py") not in NOT_IN_A_TAB
 
 
 def _members() -> Iterator[tuple[str, Path]]:
@@ -51,15 +79,30 @@ def _members() -> Iterator[tuple[str, Path]]:
                 yield "/".join(parts), path
 
 
-def first_answers() -> str:
-    """What the page shows before Python is there: the same answers, given here."""
+def recorded() -> tuple[str, str]:
+    """What the page shows before Python is there: the same answers, given here.
+
+    The first text is what the page is drawn from; the second has every scene to begin with, before and after its first
+    run, calm and in each of the troubles: [kind, scene, answer] each.
+    """
     sys.path.insert(0, str(SOURCE / "python"))
     from lace_playground.door import Door
 
     door = Door()
+
+    def answer(kind: str, scene: object) -> object:
+        return json.loads(door.answer(json.dumps({"ask": kind, "scene": scene})))
+
     begun = json.loads(door.answer('{"ask": "begin"}'))
-    checked = json.loads(door.answer(json.dumps({"ask": "check", "scene": begun["presets"][0]["scene"]})))
-    return json.dumps({"begin": begun, "check": checked}, separators=(",", ":"))
+    scenes = [preset["scene"] for preset in begun["presets"]]
+    told = []
+    for scene in scenes:
+        told.append(["check", scene, answer("check", scene)])
+        for trouble in ({}, {"cut": True}, {"delay": True}, {"corrupt": True}):
+            stormy = {**scene, "weather": {**scene["weather"], **trouble}}
+            told.append(["play", stormy, answer("play", stormy)])
+    first = json.dumps({"begin": begun, "check": told[0][2]}, separators=(",", ":"))
+    return first, json.dumps(told, separators=(",", ":"))
 
 
 def build(out: Path, kept: Path) -> int:
@@ -77,10 +120,42 @@ def build(out: Path, kept: Path) -> int:
         others.append(f"{package} {about['version']}, licence {about['license']}\n")
     for path in (*SOURCE.joinpath("web").iterdir(), *(STATIC / name for name in FROM_INSPECTOR)):
         shutil.copy(path, out / path.name)
+    lock = json.loads((out / "pyodide/pyodide-lock.json").read_text())
+    (out / "pyodide/pyodide-lock.json").write_text(json.dumps({**lock, "packages": {}}))  # none of them is loaded
+    library = out / "pyodide/python_stdlib.zip"
+    library.write_bytes(standard_library(library.read_bytes()))
     (out / "lace.zip").write_bytes(archive())
-    (out / "first.json").write_text(first_answers())
+    first, rest = recorded()
+    (out / "first.json").write_text(first)
+    (out / "recorded.json").write_text(rest)
     (out / "third-party.txt").write_text("".join(others))
+    _pack(out)
+    _keep_offline(out)
     return sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+
+
+def _pack(out: Path) -> None:
+    """Put the large files there compressed, and write down how large they are then."""
+    sizes = {}
+    for name in PACKED:
+        path = out / name
+        data = gzip.compress(path.read_bytes(), 9, mtime=0)
+        path.with_name(f"{path.name}.packed").write_bytes(data)
+        path.unlink()
+        sizes[name] = len(data)
+    (out / "packed.mjs").write_text(f"export const PACKED = {json.dumps(sizes)};\n")
+
+
+def _keep_offline(out: Path) -> None:
+    """Tell the service worker what there is to keep, and a version that changes with any byte of it."""
+    worker = out / "sw.js"
+    paths = sorted(path for path in out.rglob("*") if path.is_file() and path != worker)
+    version = hashlib.sha256()
+    for path in paths:
+        version.update(path.relative_to(out).as_posix().encode() + b"\0" + path.read_bytes())
+    names = ["./", *(path.relative_to(out).as_posix() for path in paths)]
+    text = worker.read_text().replace("__VERSION__", version.hexdigest()[:16])
+    worker.write_text(text.replace('"__FILES__"', ", ".join(map(json.dumps, names))))
 
 
 def main() -> int:

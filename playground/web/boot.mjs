@@ -46,11 +46,12 @@ const lent = {
   publicPoint: (scalar) => Point.BASE.multiply(number(scalar)).toBytes(true),
 };
 
-// `archive` is lace.zip as bytes; the answer is Pyodide with Lace importable and everything lent to it.
-export async function boot(indexURL, archive) {
+// `archive` is lace.zip as bytes, or a promise of it; the answer is Pyodide with Lace importable and everything lent to it.
+export async function boot(indexURL, archive, onPython = () => {}) {
   const python = await loadPyodide({ indexURL });
+  onPython();
   python.registerJsModule("lace_js", lent);
-  python.unpackArchive(archive, "zip", { extractDir: "/lace" });
+  python.unpackArchive(await archive, "zip", { extractDir: "/lace" });
   python.runPython("import sys; sys.path.insert(0, '/lace'); import tab; tab.install()");
   return python;
 }

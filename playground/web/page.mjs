@@ -13,7 +13,7 @@ class Page {
     this.version = 0;  // of the scene, counted by changes
     this.canPlay = false;  // as soon as rules without errors were answered
     this.views = [0, 1].map((number) => new SideView(number, this.begin.people, this));
-    this.python = new Python((about) => this.ready(about), (why) => this.failed(why));
+    this.python = new Python({ onReady: (about) => this.ready(about), onFailed: (why) => this.failed(why) });
     this.setUpScenes();
     this.setUpWire();
     addEventListener("hashchange", () => this.load(first));
@@ -49,26 +49,26 @@ class Page {
   }
 
   show() {
-    this.views.forEach((view, number) => view.show(this.scene.sides[number]));
+    this.views.forEach((view, number) => view.show(this.scene.laces[number]));
     const weather = this.scene.weather;
     for (const name of WEATHER) byId(name).setAttribute("aria-pressed", String(Boolean(weather[name])));
     if (Number(byId("seed").value) !== weather.seed) byId("seed").value = weather.seed;
   }
 
   changed(number, change) {
-    Object.assign(this.scene.sides[number], change);
+    Object.assign(this.scene.laces[number], change);
     this.anew();
   }
 
   added(number, given) {
-    const notes = this.scene.sides[number].notes;
-    const minute = Math.max(0, ...this.scene.sides.flatMap((side) => side.notes.map((note) => note.minute))) + 5;
-    notes.push({ ...given, minute: Math.min(minute, 1439) });
+    const records = this.scene.laces[number].records;
+    const minute = Math.max(0, ...this.scene.laces.flatMap((side) => side.records.map((record) => record.minute))) + 5;
+    records.push({ ...given, minute: Math.min(minute, 1439) });
     this.anew();
   }
 
   removed(number, place) {
-    this.scene.sides[number].notes.splice(place, 1);
+    this.scene.laces[number].records.splice(place, 1);
     this.anew();
   }
 
@@ -141,9 +141,9 @@ class Page {
       byId("ended").replaceChildren(make("span", { class: "note" }, "Mend the rules to exchange."));
       return;
     }
-    const { sides, exchanges } = answer.stage;
-    this.views.forEach((view, number) => view.lace(sides[number].records, sides[1 - number].records, answer.counts[number], this.scene.sides[number].notes));
-    this.showExchanges(exchanges);
+    const { laces, runs } = answer.stage;
+    this.views.forEach((view, number) => view.lace(laces[number].records, laces[1 - number].records, answer.counts[number], this.scene.laces[number].records));
+    this.showExchanges(runs.map(({ crossings }) => crossings[0]));
   }
 
   // --- controls -------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ class Page {
   async why(record, sender) {
     const people = this.begin.people;
     try {
-      const walked = await this.python.ask("why", { scene: this.scene, record: record.hash, from: people[sender].name });
+      const walked = await this.python.ask("why", { scene: this.scene, record: record.hash, from: people[sender].name, to: people[1 - sender].name });
       if (walked === null) return;
       byId("why-title").textContent = `${walked.record.name.length > 40 ? short(walked.record.name) : walked.record.name}, from ${walked.from} to ${walked.to}`;
       byId("gates").replaceChildren(make("p", { class: `notice ${walked.stops ? "bad" : "good"}` }, walked.verdict), make("ol", {}, walked.gates.map(gate)));

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 import sys
 from pathlib import Path
 
@@ -38,3 +40,24 @@ def node() -> str:
         return npm_packages.node()
     except npm_packages.NotFetched as why:
         pytest.skip(f"the playground was not run under node: {why}")
+
+
+@pytest.fixture(scope="session")
+def unpacked(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same folder as the tab sees it: node reads files, and nobody unpacks them for it."""
+    out = tmp_path_factory.mktemp("unpacked") / "out"
+    shutil.copytree(folder, out)
+    for path in out.rglob("*.packed"):
+        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+        path.unlink()
+    return out
+
+
+@pytest.fixture(scope="session")
+def with_whole_library(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with all of Python's own library: pytest needs what the playground leaves out."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    shutil.copytree(unpacked, out)
+    modules = npm_packages.packages(ROOT / "playground", ROOT / "build" / "playground")
+    shutil.copy(modules / "pyodide/python_stdlib.zip", out / "pyodide/python_stdlib.zip")
+    return out

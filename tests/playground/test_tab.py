@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from lace_playground.door import Door
 from lace_playground.presets import presets
-from lace_playground.scene import Weather
 from make_playground import MAX_FOLDER
+
+from lace.testing.simulator import Weather
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -36,10 +37,11 @@ def questions() -> list[str]:
         asked += [{"ask": "play", "scene": scene}]
         asked += [{"ask": "play", "scene": {**scene, "weather": weather.to_json()}}]
         begun = json.loads(Door().answer(json.dumps({"ask": "check", "scene": scene})))
-        sides = [side for side in begun["stage"]["sides"] if side["records"]]
-        side = sides[number % len(sides)]
-        asked += [{"ask": "why", "scene": scene, "record": side["records"][0]["hash"], "from": side["name"]}]
-    asked += [{"ask": "check", "scene": {"sides": [{"select": "SelectHave(P) :- Heve(P)."}, {}]}}, {"ask": "nothing"}]
+        laces = begun["stage"]["laces"]
+        giver = number % 2 if laces[number % 2]["records"] else 0
+        names = {"from": laces[giver]["name"], "to": laces[1 - giver]["name"]}
+        asked += [{"ask": "why", "scene": scene, "record": laces[giver]["records"][0]["hash"], **names}]
+    asked += [{"ask": "check", "scene": {"laces": [{"select": "SelectHave(P) :- Heve(P)."}, {}]}}, {"ask": "nothing"}]
     return [json.dumps(one) for one in asked]
 
 
@@ -52,10 +54,10 @@ def test_the_folder_is_small_and_holds_nothing_that_is_not_needed(folder: Path) 
 
 
 @pytest.mark.long
-def test_answers_in_a_tab_are_the_answers_here_to_the_letter(folder: Path, node: str, tmp_path: Path) -> None:
+def test_answers_in_a_tab_are_the_answers_here_to_the_letter(unpacked: Path, node: str, tmp_path: Path) -> None:
     asked = questions()
     (tmp_path / "questions").write_text("\n".join(asked), encoding="utf-8")
-    run = [node, str(HERE / "answer.mjs"), str(folder), str(tmp_path / "questions")]
+    run = [node, str(HERE / "answer.mjs"), str(unpacked), str(tmp_path / "questions")]
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     door = Door()
@@ -67,9 +69,18 @@ def test_answers_in_a_tab_are_the_answers_here_to_the_letter(folder: Path, node:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", CONFORMANCE)
-def test_the_conformance_tests_pass_in_a_tab(folder: Path, node: str, part: str) -> None:
+def test_the_conformance_tests_pass_in_a_tab(with_whole_library: Path, node: str, part: str) -> None:
     left_out = " and ".join(f"not {word}" for word in NOT_IN_A_TAB)
     packages = sysconfig.get_paths()["purelib"]
-    run = [node, str(HERE / "in_pyodide.mjs"), str(folder), str(ROOT), packages, *CONFORMANCE[part], "-k", left_out]
+    run = [
+        node,
+        str(HERE / "in_pyodide.mjs"),
+        str(with_whole_library),
+        str(ROOT),
+        packages,
+        *CONFORMANCE[part],
+        "-k",
+        left_out,
+    ]
     done = subprocess.run([*run, "-m", "not slow"], capture_output=True, text=True, check=False, timeout=3600)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]

@@ -12,10 +12,11 @@ from typing import Any
 
 from lace.errors import InvalidInput, InvalidText, LaceError
 from lace.notation.identifiers import RecordHash
+from lace.testing.simulator.scene import LIMITS, read_scene
+from lace.testing.simulator.stage import Theatre
 from lace_playground.checking import check_scene, counts, has_errors
 from lace_playground.presets import presets
-from lace_playground.scene import MAX_RUNS, PEOPLE, read_scene
-from lace_playground.stage import Theatre
+from lace_playground.rulebook import run_rules, why_fact
 from lace_playground.telling import Data, people, stage_data, walk_data
 
 MAX_QUESTION = 1 << 20
@@ -31,6 +32,8 @@ class Door:
             "check": self._check,
             "play": self._play,
             "why": self._why,
+            "run": lambda asked: run_rules(asked.get("rules"), asked.get("facts")),
+            "why_fact": lambda asked: why_fact(asked.get("rules"), asked.get("goal"), asked.get("facts")),
         }
 
     def answer(self, question: str) -> str:
@@ -54,7 +57,7 @@ class Door:
             {"name": one.name, "title": one.title, "story": one.story, "scene": one.scene.to_json()}
             for one in presets()
         ]
-        return {"people": people(), "presets": listed, "most_runs": MAX_RUNS}
+        return {"people": people(), "presets": listed, "most_runs": LIMITS.runs}
 
     def _check(self, asked: Mapping[str, Any]) -> Data:
         """Findings about the rules, and if they can be played: laces and exchanges as they stand."""
@@ -64,23 +67,29 @@ class Door:
         if any(map(has_errors, found)):
             return answer
         stage = self._theatre.stage_for(scene)
-        return {**answer, "stage": stage_data(stage), "counts": [counts(stage, number) for number in (0, 1)]}
+        return {
+            **answer,
+            "stage": stage_data(stage),
+            "counts": [counts(stage, number) for number in range(len(scene.laces))],
+        }
 
     def _play(self, asked: Mapping[str, Any]) -> Data:
         """One more exchange, under the weather of the scene."""
         scene = read_scene(asked.get("scene"))
-        if len(scene.runs) >= MAX_RUNS:
-            raise InvalidText(f"a scene has {MAX_RUNS} exchanges at most: start over", rule="scene", place="runs")
+        if len(scene.runs) >= LIMITS.runs:
+            raise InvalidText(f"a scene has {LIMITS.runs} exchanges at most: start over", rule="scene", place="runs")
         return self._check({"scene": replace(scene, runs=(*scene.runs, scene.weather)).to_json()})
 
     def _why(self, asked: Mapping[str, Any]) -> Data:
         """The way of a record from one side to the other."""
         scene = read_scene(asked.get("scene"))
-        sender = asked.get("from")
-        if sender not in PEOPLE[:2]:
-            raise InvalidText(f"from is one of {', '.join(PEOPLE[:2])}", rule="question", found=repr(sender)[:80])
+        names = [lace.name for lace in scene.laces]
+        sender, receiver = asked.get("from"), asked.get("to")
+        if sender not in names or receiver not in names or sender == receiver:
+            found = repr((sender, receiver))[:80]
+            raise InvalidText(f"from and to are two of {', '.join(names)}", rule="question", found=found)
         stage = self._theatre.stage_for(scene)
         record = RecordHash.parse(str(asked.get("record", "")))
         if not any(lace.store.have(record) for lace in stage.laces):
             raise InvalidText("neither lace has that record", rule="question", found=str(record))
-        return walk_data(stage, record, PEOPLE.index(sender))
+        return walk_data(stage, record, names.index(sender), names.index(receiver))

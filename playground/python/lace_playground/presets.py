@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lace.porcelain.ruletemplates import fill
-from lace_playground.scene import Note, Scene, Side
-from lace_playground.stage import key_of
+from lace.testing.simulator.scene import Scene, SceneLace, SceneRecord
+from lace.testing.simulator.stage import key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ def presets() -> list[Preset]:
 
 
 _RECIPES = (
-    Note("club", "recipes", "soup", "Leeks, potatoes, patience.", "Ada", 480),
-    Note("club", "recipes", "bread", "Flour, water, salt, a night.", "Ada", 500),
+    SceneRecord("club", "recipes", "soup", "Leeks, potatoes, patience.", "Ada", 480),
+    SceneRecord("club", "recipes", "bread", "Flour, water, salt, a night.", "Ada", 500),
 )
-_PRIVATE = Note("ada", "diary", "monday", "Nobody else's business.", "Ada", 510)
+_PRIVATE = SceneRecord("ada", "diary", "monday", "Nobody else's business.", "Ada", 510)
 _HIS = (
-    Note("club", "recipes", "dumplings", "Steam them, do not boil them.", "Ben", 490),
-    Note("ben", "todo", "today", "Buy flour.", "", 515),
+    SceneRecord("club", "recipes", "dumplings", "Steam them, do not boil them.", "Ben", 490),
+    SceneRecord("ben", "todo", "today", "Buy flour.", "", 515),
 )
 _CLUB = """# Records of //club//recipes, whoever has them.
 SelectHave(P) :- Have(P), Field(P,'Group',_,'club'), Field(P,'App',_,'recipes').
@@ -51,7 +51,7 @@ def _shared() -> Preset:
         "shared",
         "Two people share recipes",
         "Both select the records of one app. What both rules select goes over; the diary and the list stay home.",
-        Scene((Side((*_RECIPES, _PRIVATE), _CLUB), Side(_HIS, _CLUB))),
+        Scene((SceneLace((*_RECIPES, _PRIVATE), _CLUB), SceneLace(_HIS, _CLUB))),
     )
 
 
@@ -61,7 +61,7 @@ def _hidden() -> Preset:
         "One asks for everything",
         "Ben's rules select every record. They run over what Ada shows him, so her diary is not even counted. Ask "
         "why it stops; then let her show everything.",
-        Scene((Side((*_RECIPES, _PRIVATE), _ALL, "rules", _SHOW_CLUB), Side(_HIS, _ALL, "all"))),
+        Scene((SceneLace((*_RECIPES, _PRIVATE), _ALL, "rules", _SHOW_CLUB), SceneLace(_HIS, _ALL, "all"))),
     )
 
 
@@ -75,10 +75,10 @@ def _members() -> Preset:
     filled = fill("members", {"group": "club", "app": "recipes", "admin": admin})
     select, expose = filled["select.lace"], filled["expose.lace"]
     listed = [
-        Note("club", "member", str(key_of(person).verifier), f"{person} is one of us.", "Cleo", 400)
+        SceneRecord("club", "member", str(key_of(person).verifier), f"{person} is one of us.", "Cleo", 400)
         for person in ("Ada", "Ben")
     ]
-    forged = Note("club", "recipes", "stew", "Trust me, I am a cook.", "", 520)
+    forged = SceneRecord("club", "recipes", "stew", "Trust me, I am a cook.", "", 520)
     return Preset(
         "members",
         "Members only",
@@ -86,8 +86,8 @@ def _members() -> Preset:
         "away from Ada and she shows him nothing.",
         Scene(
             (
-                Side((*listed, *_RECIPES, forged), select, "rules", expose),
-                Side((listed[1], _HIS[0]), select, "rules", expose),
+                SceneLace((*listed, *_RECIPES, forged), select, "rules", expose),
+                SceneLace((listed[1], _HIS[0]), select, "rules", expose),
             )
         ),
     )
@@ -97,14 +97,14 @@ def _blocked() -> Preset:
     admin = str(key_of("Cleo").verifier)
     filled = fill("blocked", {"group": "club", "app": "recipes", "admin": admin})
     select, expose = filled["select.lace"], filled["expose.lace"]
-    block = Note("club", "blocked", str(key_of("Ben").verifier), "Boils dumplings.", "Cleo", 600)
+    block = SceneRecord("club", "blocked", str(key_of("Ben").verifier), "Boils dumplings.", "Cleo", 600)
     return Preset(
         "blocked",
         "A block travels",
         "Ada has a record by which Cleo blocks Ben's key, Ben has not. Once it has arrived, his own rules offer his "
         "records no more.",
         Scene(
-            (Side((*_RECIPES, block), select, "rules", expose), Side(_HIS[:1], select, "rules", expose)),
+            (SceneLace((*_RECIPES, block), select, "rules", expose), SceneLace(_HIS[:1], select, "rules", expose)),
         ),
     )
 
@@ -113,12 +113,12 @@ def _newest() -> Preset:
     filled = fill("newest-n", {"group": "fleet", "app": "readings", "count": "3"})
     select, expose = filled["select.lace"], filled["expose.lace"]
     readings = tuple(
-        Note("fleet", "readings", f"sensor-{n % 2}/{n}", f"{18 + n} °C", "Ada", 300 + 10 * n) for n in range(7)
+        SceneRecord("fleet", "readings", f"sensor-{n % 2}/{n}", f"{18 + n} °C", "Ada", 300 + 10 * n) for n in range(7)
     )
     return Preset(
         "newest",
         "The newest three",
         "Ada has seven readings; both rules select the newest three by counting. Negation and counting see only what "
         "may be seen.",
-        Scene((Side(readings, select, "rules", expose), Side((), select, "rules", expose))),
+        Scene((SceneLace(readings, select, "rules", expose), SceneLace((), select, "rules", expose))),
     )

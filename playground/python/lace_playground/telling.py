@@ -10,14 +10,15 @@ from typing import Any
 
 from lace.errors import InvalidInput
 from lace.notation.identifiers import RecordHash
-from lace.porcelain.why import Walk, WhySide, walk
+from lace.porcelain.why import Walk, walk
 from lace.records.model import Plex, Seal
 from lace.runtime.link.session import Outcome
 from lace.runtime.trace.telling import explanation
 from lace.runtime.trace.trace import Passed as Captured
 from lace.runtime.trace.trace import Told, TraceReader, Way
-from lace_playground.scene import PEOPLE
-from lace_playground.stage import Played, Stage, key_of
+from lace.testing.simulator.scene import PEOPLE
+from lace.testing.simulator.simulation import side_of
+from lace.testing.simulator.stage import Crossing, Round, Stage, key_of
 
 Data = dict[str, Any]
 MAX_ITEMS = 400
@@ -32,20 +33,22 @@ def people() -> list[Data]:
 
 
 def stage_data(stage: Stage) -> Data:
-    """Both laces as they are now, and every exchange."""
+    """Every lace as it is now, and every run."""
     return {
-        "sides": [{"name": PEOPLE[number], "records": records_data(stage, number)} for number in (0, 1)],
-        "exchanges": [played_data(stage, played) for played in stage.played],
+        "laces": [{"name": name, "records": records_data(stage, number)} for number, name in enumerate(stage.names)],
+        "runs": [run_data(stage, run) for run in stage.runs],
     }
 
 
 def records_data(stage: Stage, number: int) -> list[Data]:
     """The records of one lace in the order in which they came."""
     lace = stage.laces[number]
-    return [
-        {**record_data(stage, record), "came": stage.came[number].get(record)}
-        for _, record in lace.store.records_since()
-    ]
+    return [{**record_data(stage, record), **_came(stage, number, record)} for _, record in lace.store.records_since()]
+
+
+def _came(stage: Stage, number: int, record: RecordHash) -> Data:
+    run, sender = stage.came[number].get(record, (None, None))
+    return {"came": run, "of": None if sender is None else stage.names[sender]}
 
 
 def record_data(stage: Stage, record: RecordHash) -> Data:
@@ -53,7 +56,7 @@ def record_data(stage: Stage, record: RecordHash) -> Data:
     lace = next(lace for lace in stage.laces if lace.store.have(record))
     valid = lace.load(record)
     inner = valid.record
-    signer = _name_of(str(inner.signed_by)) if isinstance(inner, Seal) else ""
+    signer = _name_of(stage, str(inner.signed_by)) if isinstance(inner, Seal) else ""
     plex = inner.plex if isinstance(inner, Seal) else inner
     assert isinstance(plex, Plex)
     text = plex.blob.data.decode("utf-8", "replace")
@@ -61,28 +64,39 @@ def record_data(stage: Stage, record: RecordHash) -> Data:
             "signer": signer, "tai": str(plex.tai), "bytes": len(valid.stored)}  # fmt: skip
 
 
-def _name_of(verifier: str) -> str:
-    return next((person for person in PEOPLE if str(key_of(person).verifier) == verifier), verifier)
+def _name_of(stage: Stage, verifier: str) -> str:
+    known = dict.fromkeys([*stage.names, *PEOPLE])
+    return next((person for person in known if str(key_of(person).verifier) == verifier), verifier)
 
 
 # --- exchanges ------------------------------------------------------------------------------------------------------
 
 
-def played_data(stage: Stage, played: Played) -> Data:
-    """How an exchange went: its end on both sides, what the wire did, and every item that passed."""
-    items = [_item(stage, played, told) for told in _told(played)]
+def run_data(stage: Stage, run: Round) -> Data:
+    """How a run went, link by link."""
     return {
-        "weather": played.weather.to_json(),
-        "seconds": played.ns / 1e9,
-        "bytes": list(played.written),
-        "wire": _wire_words(played),
-        "outcomes": [_outcome(outcome) for outcome in played.outcomes],
+        "weather": run.weather.to_json(),
+        "seconds": max((one.ns for one in run.crossings), default=0) / 1e9,
+        "crossings": [crossing_data(stage, one) for one in run.crossings],
+    }
+
+
+def crossing_data(stage: Stage, crossing: Crossing) -> Data:
+    """How an exchange went: its end on both sides, what the wire did, and every item that passed."""
+    items = [_item(stage, crossing, told) for told in _told(crossing)]
+    return {
+        "pair": list(crossing.pair),
+        "names": [stage.names[number] for number in crossing.pair],
+        "seconds": crossing.ns / 1e9,
+        "bytes": list(crossing.written),
+        "wire": _wire_words(stage, crossing),
+        "outcomes": [_outcome(outcome) for outcome in crossing.outcomes],
         "items": items[:MAX_ITEMS],
         "left_out": max(0, len(items) - MAX_ITEMS),
     }
 
 
-def _told(played: Played) -> Iterator[Told]:
+def _told(played: Crossing) -> Iterator[Told]:
     teller, last = TraceReader(), 0
     for passed in played.passed:
         last = passed.ns
@@ -91,11 +105,11 @@ def _told(played: Played) -> Iterator[Told]:
         yield from teller.end(last, way)
 
 
-def _item(stage: Stage, played: Played, told: Told) -> Data:
+def _item(stage: Stage, played: Crossing, told: Told) -> Data:
     source = _WAYS.index(told.way)
     data: Data = {
         "seconds": told.ns / 1e9,
-        "who": PEOPLE[source],
+        "who": stage.names[played.pair[source]],
         "kind": told.kind,
         "text": told.text,
         "size": told.size,
@@ -109,7 +123,7 @@ def _item(stage: Stage, played: Played, told: Told) -> Data:
     return data
 
 
-def _raw(played: Played, source: int, told: Told) -> str:
+def _raw(played: Crossing, source: int, told: Told) -> str:
     """The bytes as they arrived; bytes that are not text are spelled out."""
     stream = b"".join(passed.data for passed in played.passed if passed.source == source)
     part = stream[told.offset : told.offset + told.size if told.kind != "fault" else told.offset + MAX_RAW]
@@ -139,18 +153,18 @@ def _end_words(outcome: Outcome) -> str:
     return "done: neither side's rules leave anything to fetch" if outcome.result.fixed_point else "closed early"
 
 
-def _wire_words(played: Played) -> list[str]:
+def _wire_words(stage: Stage, played: Crossing) -> list[str]:
     """What went wrong on the wire, if anything did."""
     words = []
     if played.plan.cut is not None:
-        who, after = PEOPLE[played.plan.cut[0]], played.plan.cut[1]
+        who, after = stage.names[played.pair[played.plan.cut[0]]], played.plan.cut[1]
         words.append(
             f"The wire was cut after {after} bytes of {who}."
             if played.is_cut
             else f"It would have been cut after {after} bytes of {who}, and ended before."
         )
     if played.plan.flip is not None:
-        who, at, bit = PEOPLE[played.plan.flip[0]], played.plan.flip[1], played.plan.flip[2]
+        who, at, bit = stage.names[played.pair[played.plan.flip[0]]], played.plan.flip[1], played.plan.flip[2]
         is_done = played.flipped_at is not None
         words.append(
             f"Bit {bit} of byte {at} of {who} was flipped."
@@ -165,23 +179,13 @@ def _wire_words(played: Played) -> list[str]:
 # --- why ------------------------------------------------------------------------------------------------------------
 
 
-def walk_data(stage: Stage, record: RecordHash, sender: int) -> Data:
-    """Every gate on the way of a record from one side to the other."""
-    sides = [
-        WhySide(
-            called=PEOPLE[number],
-            lace=stage.laces[number],
-            module=stage.modules[number],
-            exposures=stage.exposures[number],
-            verifier=key_of(PEOPLE[number]).verifier,
-        )
-        for number in (0, 1)
-    ]
-    walked = walk(record, sides[sender], sides[1 - sender], now=stage.now)
+def walk_data(stage: Stage, record: RecordHash, sender: int, receiver: int) -> Data:
+    """Every gate on the way of a record from one lace to another."""
+    walked = walk(record, side_of(stage, sender), side_of(stage, receiver), now=stage.now)
     return {
         "record": record_data(stage, record),
-        "from": PEOPLE[sender],
-        "to": PEOPLE[1 - sender],
+        "from": stage.names[sender],
+        "to": stage.names[receiver],
         "verdict": _verdict(walked),
         "stops": walked.stopped is not None,
         "gates": [

@@ -8,6 +8,7 @@ Accounts outlive links and nodes (`lace.store.ledger`); a peer is its proven key
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, fields, replace
 from itertools import compress
@@ -216,12 +217,19 @@ class _Reckoning:
 class QuotaGate:
     """What one link's peer may bring into one store."""
 
-    def __init__(self, store: RecordStore, rules: GateRules, tell: Tell = lambda kind, why: None) -> None:
+    def __init__(
+        self,
+        store: RecordStore,
+        rules: GateRules,
+        tell: Tell = lambda kind, why: None,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._store = store
         self._rules = rules
         self._tell = tell
         self._told: set[str] = set()  # what was said of this link already
-        self._before = RefusedBefore(store, rules.peer, repr(rules.limits))
+        self._before = RefusedBefore(store, rules.peer, repr(rules.limits), now)
         self._held_back: dict[str, str] = {}
 
     @property

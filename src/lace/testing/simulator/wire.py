@@ -1,52 +1,54 @@
 """The bytes between two sessions, with time and chance of the wire's own: pieces, delays, a flipped bit, a cut.
 
 Rule: real bytes of real sessions. Where nothing is broken every byte arrives, in order; the seed alone decides what
-goes wrong, and where.
+goes wrong, and where. Wires that run together share one clock.
 """
 
 from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lace.interlace.events import Event
 from lace.runtime.host.host import LocalHost
 from lace.runtime.link.session import Outcome, Session
 from lace.runtime.link.synchronous import carry_out
-from lace_playground.scene import Weather
+from lace.testing.simulator.scene import Weather
 
 MS = 1_000_000
 USUAL_NS = 20 * MS  # from one end to the other
 SLOW_NS = (150 * MS, 900 * MS)
 LOST_AFTER_NS = 3_000 * MS  # until the ends of a cut wire notice
-MAX_STEPS = 20_000  # of one exchange: a scene is small
+MAX_STEPS = 20_000  # of one wire: a scene is small
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WirePlan:
     """Where a wire goes wrong: offsets into what an end writes."""
 
     cut: tuple[int, int] | None = None  # (which end's bytes, after how many of them)
     flip: tuple[int, int, int] | None = None  # (which end's bytes, which byte, which bit)
     slow: bool = False
     seed: int = 0
+    usual_ns: int = USUAL_NS
+    silent: tuple[bool, bool] = (False, False)  # whether an end is heard no more after its first words
 
 
-def plan_for(weather: Weather, undisturbed: tuple[int, int]) -> Plan:
+def plan_for(weather: Weather, undisturbed: tuple[int, int]) -> WirePlan:
     """What a seed does to an exchange whose two ends would write so many bytes."""
-    chance = random.Random(weather.seed)
+    chance = random.Random(weather.seed)  # noqa: S311 - a seed, not a secret
     cut_end, cut_part, flip_end, flip_part, bit = (
         chance.randrange(2), chance.random(), chance.randrange(2), chance.random(), chance.randrange(8)
     )  # fmt: skip
     cut = (cut_end, int(cut_part * undisturbed[cut_end])) if weather.cut else None
     flip = (flip_end, int(flip_part * undisturbed[flip_end]), bit) if weather.corrupt else None
-    return Plan(cut, flip, weather.delay, weather.seed)
+    return WirePlan(cut, flip, weather.delay, weather.seed)
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class Crossed:
     """Some bytes as they arrived: when, from which end, and what the wire did to them."""
 
     ns: int
@@ -55,7 +57,7 @@ class Passed:
 
 
 @dataclass
-class End:
+class WireEnd:
     """One side: its session, its host, and what it wrote."""
 
     session: Session
@@ -78,15 +80,15 @@ class _Arrival:
 class Wire:
     """Two ends and a clock that jumps from arrival to arrival."""
 
-    def __init__(self, ends: tuple[End, End], plan: Plan, start_ns: int) -> None:
+    def __init__(self, ends: tuple[WireEnd, WireEnd], plan: WirePlan, start_ns: int) -> None:
         self.ends = ends
         self.now_ns = self._start_ns = start_ns
         self._plan = plan
-        self._chance = random.Random(plan.seed + 1)
+        self._chance = random.Random(plan.seed + 1)  # noqa: S311 - the same
         self._queue: list[_Arrival] = []
         self._order = 0
         self._last_ns = [start_ns, start_ns]  # of arrivals at each end: bytes never overtake each other
-        self.passed: list[Passed] = []
+        self.passed: list[Crossed] = []
         self.is_cut = False
         self.flipped_at: int | None = None  # nanoseconds after the start
 
@@ -94,38 +96,46 @@ class Wire:
     def elapsed_ns(self) -> int:
         return self.now_ns - self._start_ns
 
-    def run(self) -> None:
-        """Until both ends are done, or nothing moves any more."""
+    def start(self) -> None:
+        """Both ends say what they say first."""
         for end in self.ends:
             end.session.start(self.now_ns)
         for number in (0, 1):
             self._work(number)
-        for _ in range(MAX_STEPS):
-            if all(end.session.outcome is not None for end in self.ends):
-                return
-            if not self._queue:
-                if not self._fire_timer():
-                    return
-                continue
-            self._arrive(heapq.heappop(self._queue))
 
-    def _fire_timer(self) -> bool:
-        timers = [end.session.next_timer for end in self.ends]
+    @property
+    def next_ns(self) -> int | None:
+        """When something happens next; None if nothing ever will."""
+        if all(end.session.outcome is not None for end in self.ends):
+            return None
+        if self._queue:
+            return max(self.now_ns, self._queue[0].ns)
+        timers = [end.session.next_timer for end in self.ends if end.session.outcome is None]
         due = min((timer for timer in timers if timer is not None), default=None)
+        return None if due is None else max(self.now_ns, due)
+
+    def step(self) -> None:
+        """The next arrival, or the next timer where nothing is under way."""
+        if self._queue:
+            self._arrive(heapq.heappop(self._queue))
+        else:
+            self._fire_timers()
+
+    def _fire_timers(self) -> None:
+        due = self.next_ns
         if due is None:
-            return False
-        self.now_ns = max(self.now_ns, due)
+            return
+        self.now_ns = due
         for number, end in enumerate(self.ends):
-            if timers[number] is not None and end.session.outcome is None:
+            if end.session.next_timer is not None and end.session.outcome is None:
                 end.session.handle_timer(self.now_ns)
                 self._work(number)
-        return True
 
     def _arrive(self, arrival: _Arrival) -> None:
         end = self.ends[arrival.to]
         self.now_ns = max(self.now_ns, arrival.ns)
         if arrival.data:
-            self.passed.append(Passed(self.elapsed_ns, 1 - arrival.to, arrival.data))
+            self.passed.append(Crossed(self.elapsed_ns, 1 - arrival.to, arrival.data))
         if end.session.outcome is not None:
             return
         if arrival.data:
@@ -157,7 +167,7 @@ class Wire:
     # --- what the wire does ------------------------------------------------------------------------------------
 
     def _send(self, source: int, data: bytes) -> None:
-        if self.is_cut:
+        if self.is_cut or (self._plan.silent[source] and self.ends[source].written):
             return
         data = self._spoiled(source, data)
         end = self.ends[source]
@@ -199,7 +209,7 @@ class Wire:
             data = data[size:]
 
     def _delay(self) -> int:
-        return self._chance.randint(*SLOW_NS) if self._plan.slow else USUAL_NS
+        return self._chance.randint(*SLOW_NS) if self._plan.slow else self._plan.usual_ns
 
     def _put(self, to: int, data: bytes, delay_ns: int) -> None:
         self._last_ns[to] = max(self._last_ns[to], self.now_ns + delay_ns)
@@ -207,6 +217,19 @@ class Wire:
         heapq.heappush(self._queue, _Arrival(self._last_ns[to], self._order, to, data))
 
 
-def outcome_of(end: End) -> Outcome:
+def run_together(wires: Sequence[Wire], watch: Callable[[Wire], None] = lambda _: None) -> None:
+    """Run wires on one clock until all of their ends are done, or nothing moves any more."""
+    for wire in wires:
+        wire.start()
+    for _ in range(MAX_STEPS * len(wires)):
+        due = [(next_ns, number) for number, wire in enumerate(wires) if (next_ns := wire.next_ns) is not None]
+        if not due:
+            return
+        wire = wires[min(due)[1]]
+        wire.step()
+        watch(wire)
+
+
+def outcome_of(end: WireEnd) -> Outcome:
     """How it ended for one side; a side that never heard of an end is said to wait."""
     return end.session.outcome or Outcome(end.session.machine.result(), abort="waiting", detail="for the other side")
