@@ -153,7 +153,7 @@ class Summarise:
 class TakeClaims:
     """The peer's claims changed, or are these from now on if `is_whole`; answered by ClaimsTaken.
 
-    With `max_named` the answer names what differs from our set, if that is no more than so many on either side.
+    With `max_named` the answer names what differs from our set, if neither side has more differences than that.
     `crossed` went from one side to the other since the last request lists: a set that lacks one of them is not settled.
     """
 

@@ -138,7 +138,7 @@ class Shared(Protocol):
         """Whether it has seen all that was stored."""
 
     def refresh(self, call: Call) -> None:
-        """Follow the store. A call that may not wait follows a few records, if nobody else is at it; else NotNow."""
+        """Follow the store. A call that may not wait follows a few records; NotNow if there are more."""
 
 
 class Host(Protocol, Generic[Judged]):
@@ -196,7 +196,7 @@ class Host(Protocol, Generic[Judged]):
         """What the peer claims from now on, if that adds up to what it told."""
 
     def keep_claims(self, wanted: KeepClaims, call: Call) -> None:
-        """Keep the peer's claims for the next exchange; losing them costs a listing, so failing is no error."""
+        """Keep the peer's claims for the next exchange; losing them costs a listing, so a failure is not an error."""
 
     def load(self, wanted: SendRecords, call: Call) -> Iterator[Loaded]:
         """Stored bytes in batches of bounded size, every hash once; each step may block."""

@@ -158,7 +158,7 @@ def _impossible_values(program: Program, atom: Atom) -> Iterator[InvalidLacegram
         return
     if name.value not in FIELDS:
         advice = nearest(name.value, FIELDS)
-        if advice:  # any header may have a name of its own; one that is nearly a field's is likely a slip
+        if advice:  # a header may have any name; one that nearly matches a field is likely a typo
             yield _doubt(
                 program, atom.place, "field-name", f"records have no field {name.value!r} by the specification", advice
             )

@@ -24,7 +24,7 @@ class DueTimer:
         self._set_ns = 0
 
     def look(self) -> None:
-        """The time may be another one: an earlier one is set now, a later one when the one that is set has come."""
+        """Change the time: an earlier one is set now, a later one when the time already set has come."""
         due = self._due()
         if due is not None and (self._set is None or due < self._set_ns):
             if self._set is not None:

@@ -25,7 +25,7 @@ _TURN_S = 0.002  # of the event loop's thread, for all connections, before it do
 _UPGRADE_S = 0.003  # about what follows from a request: an upgrade, and a link that begins and ends
 _LEAST_PIECE, _MOST_PIECE = 512, 8192  # bytes given to the parser at a time, by whether frames carry something
 _IDLE_FRAMES = 100  # that carry nothing, at once
-_IDLE_FRAMES_PER_S = 10.0  # and for good
+_IDLE_FRAMES_PER_S = 10.0  # and in the long run
 
 
 class Turns:
@@ -191,5 +191,5 @@ class PacedConnection(ServerConnection):
         self.transport.abort()
         if (
             self._is_lost
-        ):  # then the transport does not tell again, and a task that waits for the end would wait for ever
+        ):  # the transport does not report it again, and a task that waits for the end would wait forever
             self._tell_lost()

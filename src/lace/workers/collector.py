@@ -6,7 +6,7 @@ library that is so only while it asks for it; a process of our own (a command, a
 
 Nothing else runs while it looks. A server has others who wait, so it looks more often and at less: at 300,000 values
 it takes as many as 100 ms, at 10,000 one or two. Values that stayed are looked at with the next young ones, or five
-times as many would wait for that and be one long look; what is looked at in all is no more.
+times as many would wait for that and then be scanned in one long pause; the total scanned is the same.
 """
 
 from __future__ import annotations

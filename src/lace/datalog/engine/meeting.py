@@ -138,7 +138,7 @@ def descend(levels: Sequence[AnyLevel], keys: Sequence[Codes], rows: int) -> Nod
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """One run of an atom: its rows by the places of known variables, and the place of the one that is sought."""
+    """One run of an atom: its rows by the places of known variables, and the place of the unknown one."""
 
     view: Run
     places: tuple[int, ...]  # the sought one last

@@ -87,7 +87,7 @@ def _beyond(
 ) -> Counts:
     """How many candidates of its own group stand beyond each: by what each key comes to, and by ties within one key."""
     entries, probes = _within_groups(groups, most, least)
-    held = np.bincount(entries, minlength=int(probes.max()) + 1)  # how many stand at each key of each group
+    held = np.bincount(entries, minlength=int(probes.max()) + 1)  # how many each key of each group has
     of_group = np.bincount(groups)
     beyond = (len(ids) - np.cumsum(held))[probes] - (len(ids) - np.cumsum(of_group))[groups]
     if not rank.tie_kind:

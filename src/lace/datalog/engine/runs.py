@@ -112,7 +112,7 @@ class Run:
         return flags
 
     def distinct(self, position: int) -> int:
-        """How many different codes stand at a position."""
+        """How many different codes a position has."""
         if position not in self._distinct:
             column = self.column(position)
             if bool((column[1:] > column[:-1]).all()):  # the records of a store mostly are

@@ -150,7 +150,7 @@ class LiveRows(Run):
 
 
 class LiveIndex:
-    """An index that does not tell of dead rows."""
+    """An index that leaves out dead rows."""
 
     def __init__(self, inner: Index, living: LiveRows, positions: tuple[int, ...]) -> None:
         self._inner = inner

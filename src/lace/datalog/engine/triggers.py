@@ -184,7 +184,7 @@ class StratumRules:
         return literals, ranks
 
     def _proof(self, turning: _Turning) -> TurnedRule:
-        """From facts, with the ranks they stand at, to their derivations in the new state."""
+        """From facts, with their ranks, to their derivations in the new state."""
         body, ranks = self._with_ranks(turning, turning.rule.body)
         asked = [turning.stands] if self._own else []
         start = self._runner.start_atom((*turning.rule.head.terms, *asked))

@@ -160,7 +160,7 @@ class RuleRunner:
         return grid_of(rows, len(rows[0])) if rows[0] else rows
 
     def below(self, move: TurnedRule, rows: SomeRows) -> SomeRows:
-        """The facts that rows lead to by way of facts of lower rank than they stand at, with that rank."""
+        """The facts that rows lead to through facts of lower rank, each with its rank."""
         few = self._one_by_one(move, rows, below=True)
         if few is not None:
             return [(*fact, rank) for fact, rank in few.items()]

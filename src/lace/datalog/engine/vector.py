@@ -314,7 +314,7 @@ Read = tuple[Scan, list[Run]]
 
 
 def _is_near(atoms: Sequence[Read], batch: Bindings, name: str) -> bool:
-    """Whether some atom has a variable beside one that is known."""
+    """Whether some atom has a further variable beside a known one."""
     names = [{other for _, other in scan.variables} for scan, _ in atoms]
     return any(name in own and not own.isdisjoint(batch.columns) for own in names)
 

@@ -1,6 +1,6 @@
 """Why a fact does not hold: for each rule that could give it, where its last binding died.
 
-Rule: every claim is checked against what holds; where a limit cut the search short, the answer says so.
+Rule: every claim is checked against what holds; if a limit cut the search short, the answer reports that.
 """
 
 from __future__ import annotations

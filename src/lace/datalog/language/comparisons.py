@@ -19,7 +19,7 @@ HOLDS: dict[Operator, Callable[[Any, Any], Any]] = {"<": lt, "<=": le, ">": gt, 
 
 
 def integer_key(text: str) -> IntegerKey | None:
-    """A key that orders decimal integer texts as numbers, None for a text that is none (P4).
+    """A key that orders decimal integer texts as numbers, None for a text that is not one (P4).
 
     Digits are never converted: a text may be longer than any machine integer and than `int` is willing to read.
 

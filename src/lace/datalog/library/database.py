@@ -23,7 +23,7 @@ from lace.limits import EngineLimits
 
 _DEFAULT_LIMITS = EngineLimits()
 Relation = Iterable[Sequence[object]] | Any  # rows, or a table of Arrow, polars or pandas
-_LOOKED_UP_S = 0.02  # how often whoever waits for a database looks whether to stop
+_LOOKED_UP_S = 0.02  # how often a caller that waits for a database checks whether to stop
 _ROW_ADVICE = "give rows as tuples, such as {'Edge': [('a', 'b')]}, or a table of Arrow, polars or pandas"
 
 

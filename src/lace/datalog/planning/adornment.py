@@ -65,7 +65,7 @@ class CopyNames:
         return self._names.made_for(predicate, "", predicate.arity)
 
     def ends(self, predicate: Predicate, bound: Places) -> Predicate:
-        """The values that stand at the other places for whatever a walk comes to."""
+        """The values at the other places, for each value that a walk reaches."""
         return self._names.made_for(predicate, "ends", predicate.arity - len(bound))
 
     def named(self, terms: tuple[Term, ...]) -> Iterator[Term]:

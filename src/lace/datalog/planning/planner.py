@@ -53,7 +53,7 @@ class Sizes(Protocol):
         """How many facts a scan gives."""
 
     def distinct(self, scan: Scan, position: int) -> float:
-        """How many different values stand at a position of a scan."""
+        """How many different values a scan has at a position."""
 
 
 def scan_of(atom: Atom, wanted: Set[str], version: Version = Version.ALL) -> Scan:

@@ -331,7 +331,7 @@ class AdvertisementSet:
     # --- roots -------------------------------------------------------------------------------------------------
 
     def _known(self, source: str) -> dict[str, Partition]:
-        """The roots under a label; those of the label that came first are forgotten for one that is too many."""
+        """The roots under a label; beyond the limit, the oldest label's roots are forgotten."""
         if source not in self._roots and len(self._roots) >= _MOST_LABELS:
             self._roots.pop(next(iter(list(self._roots))), None)
         return self._roots.setdefault(source, {})

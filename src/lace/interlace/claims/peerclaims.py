@@ -116,7 +116,7 @@ class PeerClaims:
         self._unknown.difference_update(moved.came)
 
     def _as_theirs(self, own: OwnSet, claims: Claims) -> list[Advertisement]:
-        """Our claims as the peer makes them; which are no longer known is noted."""
+        """Our claims as the peer makes them; notes which of them are unknown by now."""
         if own.gone:
             self._unknown.update(claim.hash for claim in claims if claim.hash in own.gone)
         return as_theirs(claims, self.source, self._max_line_bytes)

@@ -234,7 +234,7 @@ class QuotaGate:
 
     @property
     def peer(self) -> str:
-        """Whose link it is: a key, or a network prefix; empty where that is not told."""
+        """Whose link it is: a key or a network prefix; empty if unknown."""
         return self._rules.peer
 
     # --- before anything is requested --------------------------------------------------------------------------

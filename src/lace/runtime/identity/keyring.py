@@ -262,7 +262,7 @@ def _require_private(path: Path, status: os.stat_result) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _StoredKey:
-    """What a key file holds: a secret, or one that is locked."""
+    """What a key file holds: a secret, plain or locked."""
 
     verifier: Verifier
     secret: SigningSecret | None

@@ -14,7 +14,7 @@ The words of this floor:
 - **runner**: does the jobs of a stepper. `drive` on an event loop, with threads; `synchronous` in the caller's thread.
 - **turn**: a piece of work on the event loop, among those of other links (`turns`).
 - **account**: what the peer causes is charged to it; a link that is overdrawn waits (`account`).
-- **backlog**: what was taken in and is not worked off; past its bounds the peer is not read from (`backlog`).
+- **backlog**: what was received and not yet processed; past its bounds the peer is not read from (`backlog`).
 - **hang-up**: the peer has gone and has left bytes behind (`hangup`).
 
 What never happens here: nothing decides what may be sent or requested, nothing reads a store or evaluates a rule

@@ -1,4 +1,4 @@
-"""What one link has taken in and not yet worked off: past its bounds nothing more is read from the peer.
+"""What one link has received and not yet processed: past its bounds we read nothing more from the peer.
 
 Rule: the peer that sends faster than we store fills its own window, not our memory.
 """

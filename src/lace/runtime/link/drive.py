@@ -34,7 +34,7 @@ from lace.runtime.trace.tap import Tap
 from lace.transports.base import ByteStream, PromptStream, TransportProof
 from lace.workers.collector import seldom_collecting
 
-BLOCKS_AT_ONCE = 8  # received blocks that are worked off before other links have their turn
+BLOCKS_AT_ONCE = 8  # received blocks that we process before other links have their turn
 BULK_BLOCKS = 64  # while records are expected
 
 
@@ -221,7 +221,7 @@ class Driver:
                 self._tap.received(data)
             is_bulk = self.session.machine.expects_records
             self._is_taking = True
-            # Among records too: what is given to the session is worked off though the peer has gone, and may be loops.
+            # Among records too: what it was given the session processes even for a peer that has gone: maybe loops.
             for piece in slices(data, BULK_BLOCKS if is_bulk else BLOCKS_AT_ONCE, holds_records=is_bulk):
                 await self._take(piece)
                 if self.over.is_set():
@@ -266,9 +266,9 @@ class Driver:
             self._step()
 
     async def _give_up(self) -> None:
-        """The peer says no more: what it left is worked off if that takes a moment, but no evaluation goes on for it.
+        """The peer has stopped sending: process what it left if that takes a moment, but continue no evaluation for it.
         Records that came are still stored."""
-        moments = 2  # in the second, if something was worked off in the first
+        moments = 2  # in the second, if the first processed something
         while not self.over.is_set():
             before = self.session.blocks_in
             await set_within(self.over, self._limits.leftover_s)

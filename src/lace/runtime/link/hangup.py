@@ -19,7 +19,7 @@ from lace.runtime.link.stepper import LinkStepper
 from lace.transports.base import ByteStream, HeardStream
 
 LAST_PIECES = 64  # that are always read on: what a peer says at the end, however slow we are
-LAST_BYTES = 256 * 1024  # if they are no more than this: a listing that nobody will be answered is long
+LAST_BYTES = 256 * 1024  # if they are no more than this: a listing without a reader is long
 LAST_UNHEARD = 4  # pieces of a peer that hears nothing more: the end of an exchange in lockstep is in the first
 SHORT_EXCHANGE = 12  # blocks: who says all of one ahead is read to its end, whether it is there to hear of it or not,
 SHORT_BYTES = 16 * 1024  # if that is no more than this

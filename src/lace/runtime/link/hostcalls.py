@@ -83,7 +83,7 @@ class HostCalls:
         started, answer = thread_time(), handed.pop()
         try:
             tell = partial(_unless_done, answer, answer.set_result, work())
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the answer
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller that waits for the answer
             tell = partial(_unless_done, answer, answer.set_exception, error)
         spent = thread_time() - started + (call.cpu_s if call is not None else 0.0)
         self._soon(partial(self._settle, spent, tell))

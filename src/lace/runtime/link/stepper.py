@@ -2,7 +2,7 @@
 out as jobs (050, 060).
 
 Rule: `step` never waits. It carries out requests in their order for as long as the host answers without waiting, and
-returns jobs for the rest. Whoever runs the link does the jobs and gives each its result back: in threads (`drive`), one
+returns jobs for the rest. The runner of the link does the jobs and returns each result: in threads (`drive`), one
 after the other in its own thread (`synchronous`), or for two machines in turn (`local`). There is no other way from a
 session to a host.
 

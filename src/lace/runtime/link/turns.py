@@ -21,7 +21,7 @@ Pay = Callable[[float], None]
 
 
 def _nobody_pays(_: float) -> None:
-    """There is no account beside the queue's."""
+    """The queue keeps the only account."""
 
 
 class LoopTurns:
@@ -80,7 +80,7 @@ class LoopTurns:
                 if waiting is None or not waiting.done():  # cancelled, if its link was
                     self._do_for(waiting, account, work, pay)
         finally:
-            # Not before: whoever was served wakes first, and may have the next step of its exchange in the next round.
+            # Not before: the one that was served wakes first, and the next step of its exchange may be next.
             self._is_round_over_awaited = False
             if self._waiting:
                 self._await_round()

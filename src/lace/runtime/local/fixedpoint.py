@@ -49,7 +49,7 @@ class LastFixedPoint:
     def remember(self, results: tuple[InterlaceResult, InterlaceResult], cursors: Cursors) -> None:
         """Keep this fixed point, if it is one and nothing was refused on the way.
 
-        `cursors` are the moments of the last evaluations: what was stored after them has not been looked at.
+        `cursors` are the moments of the last evaluations: nothing stored after them was evaluated.
         """
         if self._plan is None or not all(_is_clean(result) for result in results):
             return

@@ -108,7 +108,7 @@ class DirectSession:
         self._carry_out(self.machine.receive(answer, now_ns))
 
     def read(self, now_ns: int) -> bool:
-        """Take one thing that the peer said; False if there is none, or its time has not come."""
+        """Take one item from the peer; False if there is none, or its time has not come."""
         waiting = self._mailbox.inputs
         if not waiting or self.machine.is_closed or not self.machine.wants_peer_input:
             return False

@@ -59,7 +59,7 @@ _BATCH_BYTES = 5 * MIB  # of one commit
 class RelayLimits:
     """What may be held between the two."""
 
-    max_held_bytes: int = 64 * MIB  # of records that one side gave and the other has not had yet; beside it each side
+    max_held_bytes: int = 64 * MIB  # of records that one side gave and the other has not received yet; each side also
     # may be in the middle of one record
     max_kept_names: int = 1_000_000  # of records that the other side did not want, which are not asked for again
 

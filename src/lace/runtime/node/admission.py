@@ -4,7 +4,7 @@ Rule: a peer that proved itself never leaves for one that did not, and one that 
 know is counted by network prefix, for addresses are cheap and keys are cheaper. A family, an office and everybody
 behind one router are one prefix, so how many links that has matters only when every place is taken: then a newcomer of
 a smaller crowd takes the place of a resting link of the largest one. Nobody gives way to an equal: two that pushed
-each other out would do so for ever.
+each other out would do so forever.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AdmissionLimits:
     reserved_links: int = 32  # of max_links (a quarter at most), kept free for peers that prove themselves
     unknown_keys_share: float = 0.5  # of max_links, that peers with keys nobody here knows may take
     yield_after_s: float = 1.0  # after so long at rest, a link of a crowd gives up its place to a smaller one
-    retry_after_s: float = 20.0  # whoever is turned away for want of a place is told to come back after about so long
+    retry_after_s: float = 20.0  # a peer turned away for lack of a place is told to come back after about this long
     calm_links: int = 32  # of each kind of stranger; beyond these, newcomers are let in at a rate only
     newcomers: Rate = field(default_factory=lambda: Rate(20, 20))
     max_rest_s: float = 3600.0  # an unproven link at rest for longer is closed

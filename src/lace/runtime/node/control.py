@@ -1,7 +1,8 @@
 """The sockets beside a lace on which the nodes over it answer their own user: `lace peers` and `lace reload`.
 
 Rule: a socket is named after the lace and the process, so that several nodes over one lace do not disturb each other;
-one whose process is gone is removed by whoever finds it. A place where no socket can be made costs a node nothing else.
+one whose process is gone is removed by the next program that finds it. If no socket can be made somewhere, a node
+loses nothing else.
 """
 
 from __future__ import annotations

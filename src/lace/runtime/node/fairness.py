@@ -94,7 +94,7 @@ class FairThreads:
             if future.set_running_or_notify_cancel():
                 try:
                     tell = partial(future.set_result, work())
-                except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the future
+                except BaseException as error:  # noqa: BLE001 - it belongs to the caller that waits for the future
                     tell = partial(future.set_exception, error)
             self._give_back(account, pace, thread_time() - started)
             if tell is not None:
@@ -159,7 +159,7 @@ class LinkThreads(Executor):
 class FairDoor:
     """A few may be inside at a time, each in its own thread; next is the account that used least inside.
 
-    It is the only one that is woken: a hundred who look and lie down again cost more than what most of them wait for.
+    Only this one is woken: a hundred that wake, look and wait again cost more than the work most of them wait for.
     """
 
     def __init__(self, places: int, clock: Callable[[], float] = thread_time, *, look_s: float = 0.02) -> None:

@@ -49,7 +49,7 @@ class LinkRates:
     known_factor: float = 20.0  # so many times as much for whom we dialled, trust by name, or have on this machine
 
     def for_known(self) -> LinkRates:
-        """The same for a link that is no stranger's: a steady writer is not slowed, a broken one is still bounded."""
+        """The rates of a link to a peer we know: a steady writer is not slowed, a broken one is still bounded."""
         names = (*ACCOUNTS, "peer_cpu_s")
         return replace(self, **{name: getattr(self, name).times(self.known_factor) for name in names})
 

@@ -226,7 +226,7 @@ class Node:
 
     def reload(self, quotas: Quotas | None = None) -> list[str]:
         """Read again what listeners took from files, and take these quotas for links from now on, if there are any;
-        what was done. Links that are open stay as they are. TransportError if a certificate is no good: it stays."""
+        what was done. Open links stay as they are. TransportError if a certificate is unusable; the old one stays."""
         done = [said for listener in self._listeners for said in listener.reload()]
         if quotas is not None and quotas != self._quotas:
             self._quotas = quotas
@@ -267,7 +267,7 @@ class Node:
 
         Terms that an application gives peer by peer are asked for again: without `rules` only that is done. An open
         exchange begins a new epoch when its loop is over (050-OPEN-05), a bounded one ends by the rules with which it
-        began, and a peer for which there are no terms any more has its link ended at a phase boundary.
+        began, and a peer that no longer has terms loses its link at a phase boundary.
         """
         self._rules = rules or self._rules
         self._rule_changes += 1
@@ -392,7 +392,7 @@ class Node:
         self._spawn(tell())
 
     async def _refused(self, stream: ByteStream, why: ExchangeRefusal) -> Outcome:
-        """Refuse a peer for good, in words that it is told (072)."""
+        """Refuse a peer permanently, and tell it why (072)."""
         said = _REFUSALS[why]
         self._reports.refused(stream.proof.address, said)
         await self._refusing.tell(stream, why)
@@ -418,7 +418,7 @@ class Node:
         return self._limits.retry_after_s * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
 
     async def _serve_in_turn(self, stream: AcceptedStream, terms: LinkTerms) -> None:
-        """There is no place now: wait for one, for a moment."""
+        """Wait a moment for a place when there is none."""
         is_crowd = self._admission.is_crowd(stream.proof)
         proof = stream.proof
         takes_place, links = partial(self._takes_place, proof), partial(self._admission.links_of, proof)
@@ -575,7 +575,7 @@ class Node:
         return self._rates.for_known() if self._knows(proof, dialled) else self._rates
 
     def _knows(self, proof: TransportProof, dialled: bool) -> bool:
-        """Whether a link is no stranger's. A proof alone makes nobody known: anybody may have made a key."""
+        """Whether we know a link's peer. A proof alone makes nobody known: anybody can make a key."""
         return dialled or self._admission.kind(proof) is PeerKind.KNOWN
 
     # --- what is told ------------------------------------------------------------------------------------------
@@ -598,7 +598,7 @@ class Node:
             yield found.row()
 
     def _watch_store(self) -> Coroutine[None, None, None]:
-        """Tell every open link when the store changed, whoever changed it (050-OPEN-03)."""
+        """Tell every open link when the store changed, no matter who changed it (050-OPEN-03)."""
 
         def spread() -> None:
             self._spreading.tell([found.driver for found in self._links.values()])

@@ -67,7 +67,7 @@ class Pulse:
 
 
 class _Scheduled:
-    """What the system tells of the thread that makes this; opened once, for a loop at work asks 200 times a second."""
+    """The system's figures on the calling thread; opened once, because a busy loop asks 200 times a second."""
 
     def __init__(self) -> None:
         try:

@@ -26,7 +26,7 @@ class Spreading:
         self._waiting: dict[int, Collection[Driver]] = {}  # for another turn, by what is being followed now
 
     def tell(self, drivers: Collection[Driver]) -> None:
-        """At once where a link shares nothing, or what it shares is of now; else when it is."""
+        """Immediately if a link shares nothing or its shared set is current; else once the set is."""
         groups: dict[int, tuple[Shared, list[Driver]]] = {}
         for driver in drivers:
             shared = driver.host.shared if driver.host.answers_now else None

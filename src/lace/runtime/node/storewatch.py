@@ -1,6 +1,6 @@
 """Looking at the store for what others have done to it: records that came or went (050-OPEN-03), or the file itself.
 
-Rule: what is wrong with a store is told once, not at every look; and a store that was written anew is looked at no
+Rule: what is wrong with a store is reported once, not at every look; and a store that was rewritten is looked at no
 more, for it has to be opened again.
 """
 
@@ -24,11 +24,11 @@ class StoreWatch:
         self._poll_s = poll_s
         self._tell = tell
         self._told = ""
-        self.changed: asyncio.Event = asyncio.Event()  # set by whoever knows that something was stored
+        self.changed: asyncio.Event = asyncio.Event()  # set by any part that knows that something was stored
         self.outdated: asyncio.Event = asyncio.Event()  # nothing can be read or stored until it is opened again
 
     async def run(self, stopping: asyncio.Event, look: Look, spread: Callable[[], None]) -> None:
-        """Notice every change, whoever made it, until the node stops.
+        """Notice every change, by this process or another, until the node stops.
 
         What this process stores is heard of; what another one stores is found by looking now and then.
         """
@@ -55,7 +55,7 @@ class StoreWatch:
             self.changed.clear()
 
     async def until_outdated(self, work: Awaitable[None]) -> None:
-        """Work that has to end when the store is written anew; somebody else begins it again then."""
+        """Work that has to end when the store is rewritten; its owner starts it again."""
         try:
             await work
         except StoreReplaced as error:

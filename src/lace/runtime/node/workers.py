@@ -43,7 +43,7 @@ class Workers(BackgroundPool):
 
 
 def _shared(future: Future[list[tuple[str, int, str]]] | None) -> list[Partition]:
-    """What a worker worked out; nothing if it has not begun yet or died."""
+    """A worker's result; None if it has not begun or has died."""
     if future is None or future.cancel():
         return []
     try:
@@ -68,6 +68,6 @@ class SlicedVerify:
         last = verify_batch(parts[-1]) if parts else []
         reasons: list[str | None] = []
         for part, future in zip(parts, futures, strict=False):
-            # One that has not begun is taken back and done here.
+            # A job that has not begun is taken back and done here.
             reasons += verify_batch(part) if future.cancel() else future.result()
         return reasons + last

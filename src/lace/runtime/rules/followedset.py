@@ -242,7 +242,7 @@ class SharedSet(_Generations):
         """Follow the store, for all links that will ask.
 
         A call that may not wait comes from a thread that has just stored a few records: waking another thread would
-        take longer than following them does. NotNow if there is more to do, or somebody else is at it.
+        take longer than following them does. NotNow if there is more to do, or another thread is doing it.
         """
         runtime = self._runtime
         if runtime is None:
@@ -378,7 +378,7 @@ class SharedSet(_Generations):
             return
         self._answers[at, claims.source, tuple(fed)] = found
         if len(self._answers) > _KEPT_ANSWERS:
-            with contextlib.suppress(StopIteration, KeyError, RuntimeError):  # another link may be at it too
+            with contextlib.suppress(StopIteration, KeyError, RuntimeError):  # another link may be doing it too
                 del self._answers[next(iter(self._answers))]
 
     def rest(self, call: Call) -> None:

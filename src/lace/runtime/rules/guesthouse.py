@@ -34,7 +34,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 # Memory of a guest is bounded, so rules cannot bring these upon themselves; what they can (a crash) has other signals.
 BY_THE_SYSTEM = (signal.SIGKILL, signal.SIGTERM)
 
-MAX_WAITING = "max_waiting"  # the limit that is no fault of the rules which meet it
+MAX_WAITING = "max_waiting"  # a limit that the rules which meet it did not cause
 
 Name = tuple[str, str]
 """A rule text by its identifier, and who looks: the same rules over the same view cost the same."""
@@ -232,7 +232,7 @@ class GuestHouse:
         if not idle:
             return None
         if not self.leaving:
-            self._drop(min(idle, key=lambda room: room.used_at))  # its link begins anew when it comes again
+            self._drop(min(idle, key=lambda room: room.used_at))  # its link starts over when it comes again
         return None  # until that process is gone
 
     def _new_room(self) -> Room:

@@ -141,7 +141,7 @@ class GuestEvaluator:
 
     @contextlib.contextmanager
     def _trying(self, call: Call) -> Iterator[None]:
-        """Here, with little fuel; what needs more leaves for good, and its work is done elsewhere."""
+        """Evaluate here, with little fuel; rules that need more move to a process and stay there."""
         try:
             with self.turn(call, Work.RULES):
                 yield
@@ -190,7 +190,7 @@ class GuestEvaluator:
             raise EvaluationStopped(f"{error}, twice") from None
 
     def _ask_far(self, job: EvaluateGuest | RequestableGuest, call: Call) -> GuestAnswer:
-        """The answer of our room; one that is fresh is told everything first."""
+        """The answer of our room; a new room first receives everything."""
         with self._house.turn(
             self._turn_of(call), self.policy.peer_rules, self._room, call, self._memory().process_bytes
         ) as room:

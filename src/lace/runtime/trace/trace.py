@@ -147,7 +147,7 @@ class TraceReader:
                 yield self._tell(ns, way, item)
 
     def _tell_comments(self, ns: int, way: Way) -> Iterator[Told]:
-        """Comments are no items, but they take up room: whatever follows one begins after it."""
+        """Comments are not items, but they take up room: what follows one begins after it."""
         waiting = self._comments[way]
         while waiting and waiting[0][0] <= self._offsets[way]:
             offset, line = waiting.popleft()

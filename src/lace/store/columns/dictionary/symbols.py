@@ -1,6 +1,6 @@
 """The dictionary of a store: value text ↔ dense code.
 
-Rule: a code, once committed, means its text for ever. The index is on a keyed hash of the text, not on the text:
+Rule: a code, once committed, always means its text. The index is on a keyed hash of the text, not on the text:
 small entries, and nobody who writes records can choose which keys meet.
 """
 

@@ -4,7 +4,7 @@ Rule: a writer's name is in the main file before any of its writes is in the log
 before SQLite deletes the log. Where a name cannot be taken out, the log stays: its connection is not closed. So a file
 with a name in it and no log beside it is a copy without its log, or lost its log.
 
-A name is no sign of that in the very file for which it was written: whoever was entered there has died, and the log was
+A name is not a sign of that in the very file for which it was written: its program has died, and the log was
 folded in by the last program that closed the file, ours or any other that speaks SQLite.
 """
 
@@ -128,7 +128,7 @@ def require_log(path: Path, log: LogSign) -> None:
         return  # opening it tells what is wrong
     finally:
         connection.close()
-    # Somebody who opened the file since the log was looked for, and is still there, is no sign of anything.
+    # A program that opened the file after we looked for the log, and is still there, proves nothing.
     if not all(_is_alive(row) for row in rows):
         raise StoreDamaged(
             f"{path}: the log of this lace ({path.name}-wal) was deleted while it held writes that the file does not"
@@ -159,7 +159,7 @@ def is_in_file(connection: sqlite3.Connection) -> bool:
 def close_unused(connection: sqlite3.Connection, path: Path, log: LogSign) -> None:
     """Close a connection that could write and did not come to be a store; `log` is what lay beside the file before.
 
-    Where there was none, the names that are in the file stay: they may be all that tells of a copy.
+    If there was none, the names in the file stay: they may be the only sign of a copy.
     """
     if log is LogSign.PRESENT:
         release(connection, path)

@@ -37,7 +37,7 @@ class StoreFile:
         self.limits = limits
         self._lock = RLock()
         self._closed = False
-        self._names: list[str] = []  # the one that is in the file, once we have written
+        self._names: list[str] = []  # ours in the file, once we have written
         self._is_in_file = False  # whether it has reached the main file
         self._read_only = read_only
         self._place = os.path.abspath(path)

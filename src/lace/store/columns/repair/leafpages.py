@@ -72,7 +72,7 @@ class LeafPages(Closing):
         self._log.close()
 
     def rows(self) -> Iterator[LeafRow]:
-        """Every row there is, by ascending id; one that is on several pages comes several times."""
+        """Every row, by ascending id; a row on several pages comes several times."""
         read, page = 0, b""
         for index in sorted(range(len(self._ids)), key=self._ids.__getitem__):
             number, at = divmod(self._places[index], LONGEST_PAGE)
@@ -171,7 +171,7 @@ def _varint(page: bytes, at: int) -> tuple[int, int]:
 def _logged_pages(log: BinaryIO, page_bytes: int) -> dict[int, int]:
     """Where in a log the newest form of each page stands that a transaction brought to its end.
 
-    The log's own header is not needed: whoever writes it gives all frames of one round the same two random numbers.
+    The log's own header is not needed: its writer gives all frames of one round the same two random numbers.
     """
     places: dict[int, int] = {}
     open_places: dict[int, int] = {}

@@ -192,7 +192,7 @@ class _Salvage(Closing):
         return max(known, row[0] or 0)
 
     def _require_table(self, name: str) -> None:
-        """sqlite3.DatabaseError unless it is a plain table: a view in its place may go on for ever."""
+        """sqlite3.DatabaseError unless it is a plain table: a view in its place may never end."""
         query = "SELECT type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' FROM sqlite_master WHERE name = ?"
         if self._connection.execute(query, (name,)).fetchone() != (1,):
             raise sqlite3.DatabaseError(f"{name} is not a table")
