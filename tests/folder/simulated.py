@@ -60,6 +60,8 @@ class SimulatedDisk:
     nodes: dict[FilePath, Node] = field(default_factory=dict)
     inodes: int = 0
 
+    keeps_executable = True
+
     def tick(self) -> None:
         if self.crash_in == 0:
             self.crash_in = -1

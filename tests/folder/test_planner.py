@@ -254,6 +254,15 @@ def test_what_somebody_makes_of_the_file_beside_is_a_file_of_its_own() -> None:
     assert one.disk[beside] == Item("notes on it")
 
 
+def test_what_somebody_makes_of_the_file_beside_outlives_its_removal_elsewhere() -> None:
+    one, other, beside = contest()
+    one.disk[beside] = Item("notes on it")
+    del other.disk[beside]
+    rest(one, other)
+    assert one.disk == other.disk
+    assert one.disk[beside] == Item("notes on it")
+
+
 @pytest.mark.clause("082-HEAD-03")
 def test_an_edit_outlives_a_deletion_and_is_the_newest_version_again() -> None:
     one, other = (Site(number, Random(number)) for number in (1, 2))

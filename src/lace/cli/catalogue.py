@@ -28,6 +28,13 @@ CATALOGUE = (
     Verb("Records", "get", "get", "Write the content of a record to standard output or a file."),
     Verb("Records", "checkout", "checkout", "Write records as files into a folder."),
     Verb("Records", "sync", "sync", "Keep a folder and a lace the same, and both the same as a peer's."),
+    Verb(
+        "Records",
+        "mount",
+        "mount",
+        "Show a lace as read-only files in a folder, and fetch content when a file is opened.",
+    ),
+    Verb("Records", "free", "free", "Remove content that a peer has too; its files stay in sight."),
     Verb("Records", "conflicts", "conflicts", "List the files of a folder that are in conflict."),
     Verb("Records", "ls", "ls", "List records, by coordinate, oldest first."),
     Verb("Records", "cat", "cat", "Write the stored bytes of records, headers and all."),

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
@@ -65,6 +66,8 @@ class FileWrite(NamedTuple):
 class Disk(Protocol):
     """What the engine needs of a file system; the simulator has another one."""
 
+    @property
+    def keeps_executable(self) -> bool: ...
     def scan(self, ignored: Callable[[FilePath, bool], bool]) -> DiskScan: ...
     def opened(self, path: FilePath) -> AbstractContextManager[StableFile]: ...
     def read(self, path: FilePath, expected: Found) -> bytes: ...
@@ -117,6 +120,18 @@ class RealDisk(Closing):
         except OSError:
             return None
         return there.st_dev, there.st_ino
+
+    @cached_property
+    def keeps_executable(self) -> bool:
+        """Whether a file here is executable or not as it was told; vfat and exFAT say one of the two of every file."""
+        own = self.root / os.fsdecode(OWN) / "clock"
+        own.touch()
+        found = set()
+        for mode in (0o700, 0o600):
+            with suppress(OSError):
+                own.chmod(mode)
+                found.add((mode, bool(own.stat().st_mode & stat.S_IXUSR)))
+        return found == {(0o700, True), (0o600, False)}
 
     def is_there(self) -> bool:
         """Whether the folder is the one that was opened, and knows itself."""

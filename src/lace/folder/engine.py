@@ -156,7 +156,10 @@ class Folder:
     def _note_rest(self, report: RoundReport, *, is_at_rest: bool) -> None:
         """Note that nothing was left to do at a moment of the lace, so that the next process need not read it all."""
         is_all = is_at_rest and not report.troubles and self.tree.shown.keys() == self.memory.agreed.keys()
-        self.memory.at_rest(self.tree.moment() if is_all else "")
+        if not is_all:
+            self.memory.at_rest("")
+        elif not self.tree.is_at(self.memory.moment):
+            self.memory.at_rest(self.tree.mark(self.memory.folder))
         self.memory.flush()
 
     def round(self, *, go_on: bool = False) -> RoundReport:
@@ -214,19 +217,26 @@ class Folder:
             return Item("", FileKind.FOLDER)
         last = self.memory.agreed.get(name)
         if last is not None and self.memory.looked.get(name) == found.looked and last.item.kind is found.kind:
-            return Item(last.item.content, found.kind, found.executable)
+            return Item(last.item.content, found.kind, self._is_executable(name, found))
         if found.kind is FileKind.LINK:
             target = self.disk.link_target(path)
             if not leads_inside(path, target):
                 raise InvalidText("a link that leads out of the folder is not kept", rule="file-link")
             return Item(blob_id(len(target), iter([target])), FileKind.LINK)
         if last is None and name not in self.tree.shown:
-            return Item(_UNREAD, FileKind.FILE, found.executable)
+            return Item(_UNREAD, FileKind.FILE, self._is_executable(name, found))
         with self.disk.opened(path) as file:
-            item = Item(blob_id(file.size, _pieces(file)), FileKind.FILE, found.executable)
+            item = Item(blob_id(file.size, _pieces(file)), FileKind.FILE, self._is_executable(name, found))
         if last is not None and last.item == item:
             self._agree(name, last, found)  # so that it need not be read next time
         return item
+
+    def _is_executable(self, name: str, found: Found) -> bool:
+        """What is on disk, or what was said last where the disk cannot tell."""
+        if self.disk.keeps_executable or found.kind is not FileKind.FILE:
+            return found.executable
+        known = self.memory.agreed.get(name) or self.tree.shown.get(name)
+        return known is not None and known.item.executable
 
     def _visible(self, tree: dict[str, ShownItem], report: RoundReport | None) -> dict[str, ShownItem]:
         """A tree without what is ignored, has no path, or could not be looked at."""
@@ -256,7 +266,7 @@ class Folder:
     # What is too much to do unasked
 
     def _is_old(self, report: RoundReport, *, go_on: bool) -> bool:
-        if self.tree.cursor is not None or self.tree.rest_at(self.memory.moment, self.memory.agreed):
+        if self.tree.cursor is not None or self._may_rest():
             return False
         wanted = [RecordHash(shown.versions[0]) for shown in self.memory.agreed.values()]
         have: set[RecordHash] = set()
@@ -271,6 +281,10 @@ class Folder:
         text = f"the lace lacks {len(lost):,} versions that this folder has seen: is it an old copy?"
         report.stopped = Stopped(FolderQuestion.OLD_LACE, text)
         return True
+
+    def _may_rest(self) -> bool:
+        """Whether nothing has changed in the lace since nothing was left to do, so that it need not be read."""
+        return self.tree.rest_at(self.memory.folder, self.memory.moment, self.memory.agreed)
 
     def _at_risk(self, steps: Sequence[FolderStep], files: int) -> Stopped | None:
         for do, question, where in (
@@ -467,7 +481,7 @@ class Folder:
             except (OSError, LaceError) as error:
                 report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
                 continue
-            said = Attributes(FileKind.FILE, found.executable, found.looked.mtime_ns)
+            said = Attributes(FileKind.FILE, self._items[step.name].executable, found.looked.mtime_ns)
             headers = (*base_headers(step.bases), *said.headers())
             files.append(SmallFile(self.place.full(step.name), tai, headers, data))
             taken.append((step, found))
@@ -481,15 +495,16 @@ class Folder:
             report.troubles.append(Trouble(taken[0][0].name, str(error)))
             return []
         items = [
-            ShownItem(Item(content, FileKind.FILE, found.executable), (version,))
-            for content, version, (_, found) in zip(records.contents, records.hashes, taken, strict=True)
+            ShownItem(Item(content, FileKind.FILE, self._items[step.name].executable), (version,))
+            for content, version, (step, _) in zip(records.contents, records.hashes, taken, strict=True)
         ]
         return [(step, item, found) for item, (step, found) in zip(items, taken, strict=True)]
 
     def _take(self, batch: PutBatch, step: FolderStep, found: Found, tai: str) -> tuple[Item, str]:
         assert step.found is not None
         path, kind = path_of(step.name), found.kind
-        said = Attributes(kind, found.executable, found.looked.mtime_ns if kind is FileKind.FILE else None)
+        is_executable = step.found.executable
+        said = Attributes(kind, is_executable, found.looked.mtime_ns if kind is FileKind.FILE else None)
         headers = (*base_headers(step.bases), *said.headers())
         if kind is not FileKind.FILE:
             content = self.disk.link_target(path) if kind is FileKind.LINK else b""
@@ -499,7 +514,7 @@ class Folder:
                 raise ChangedMeanwhile("the file changed meanwhile")
             hashed = HashedFile(file)
             version = self._put(batch, hashed, step.name, tai, headers, file.size)
-        return Item(hashed.blob_id, FileKind.FILE, found.executable), version
+        return Item(hashed.blob_id, FileKind.FILE, is_executable), version
 
     def _put(
         self, to: PutVerbs, content: Content, name: str, tai: str, headers: Iterable[Header], size: int | None = None

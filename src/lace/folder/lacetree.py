@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
+from os import urandom
 
 from lace.folder.contested import KnownVersion, shown_of
 from lace.folder.trees import Item, ShownItem
@@ -19,10 +20,11 @@ from lace.records.manifest import content_length, full_hash, is_manifest
 from lace.records.model import ValidRecord
 from lace.records.retraction import ALL
 from lace.records.tip import TipPolicy
-from lace.store.base import Entry, StoreCursor, StoreRecordId
+from lace.store.base import Entry, StoreCursor
 from lace.values import dataclass
 
 _NESTED = "/chunks/"
+MARKS = "folder-rest"  # of settings: a key for each folder
 _MANY = 1_000  # new records that are read one by one
 
 
@@ -50,6 +52,10 @@ class FolderPlace:
         return f"//{self.group}//{self.app}" + (f"//{self.name}" if self.name else "")
 
 
+def _moment(cursor: StoreCursor, drawn: str) -> str:
+    return f"{cursor.record}/{cursor.removal}/{drawn}"
+
+
 def _is_nested(name: str) -> bool:
     above, _, last = name.rpartition("/")
     start, dots, end = last.partition("..")
@@ -59,8 +65,11 @@ def _is_nested(name: str) -> bool:
 class LaceTree:
     """What a lace shows below a place."""
 
-    def __init__(self, lace: Lace, place: FolderPlace, agreed: Mapping[str, ShownItem]) -> None:
+    def __init__(
+        self, lace: Lace, place: FolderPlace, agreed: Mapping[str, ShownItem], *, reads_content: bool = True
+    ) -> None:
         self._lace = lace
+        self._reads_content = reads_content
         self._place = place
         self._known = {shown.versions[0]: shown.item for shown in agreed.values()}
         self._stored: dict[str, str] = {}  # the names of the versions that this folder stored since it looked here
@@ -103,18 +112,26 @@ class LaceTree:
         """What was read last."""
         return self._cursor
 
-    def moment(self) -> str:
-        """What was read last as a text that only this history of the lace has: its cursor and its newest record."""
-        return "" if self._cursor is None else self._moment(self._cursor)
+    def mark(self, folder: str) -> str:
+        """Leave a mark in the lace by which `rest_at` knows what was read last; it stands for a folder's last one.
 
-    def _moment(self, cursor: StoreCursor) -> str:
-        newest = next((record for _, record in self._lace.store.records_since(StoreRecordId(cursor.record - 1))), "")
-        return f"{cursor.record}/{cursor.removal}/{newest}"
+        A cursor alone would not do: a lace that came back from an old copy may have come to the same numbers by
+        another way.
+        """
+        assert self._cursor is not None
+        drawn = urandom(12).hex()
+        self._lace.store.put_setting(MARKS, folder, drawn.encode())
+        return _moment(self._cursor, drawn)
 
-    def rest_at(self, moment: str, agreed: Mapping[str, ShownItem]) -> bool:
-        """Take what was agreed for what the lace shows, if nothing was left to do at a moment and it is still that."""
+    def is_at(self, moment: str) -> bool:
+        """Whether a mark was left at what was read last."""
+        return self._cursor is not None and moment.rpartition("/")[0] == _moment(self._cursor, "").rpartition("/")[0]
+
+    def rest_at(self, folder: str, moment: str, agreed: Mapping[str, ShownItem]) -> bool:
+        """Take what was agreed for what the lace shows, if nothing was left to do at a mark and nothing came since."""
         cursor = self._lace.store.cursor()
-        if not moment or moment != self._moment(cursor):
+        drawn = self._lace.store.get_setting(MARKS, folder)
+        if drawn is None or moment != _moment(cursor, drawn.decode()):
             return False
         self._cursor = cursor
         for name, shown in agreed.items():
@@ -176,7 +193,7 @@ class LaceTree:
 
     def _item(self, record: ValidRecord) -> Item:
         known = self._known.get(record.hash)
-        return known if known is not None else item_of(self._lace, record)
+        return known if known is not None else item_of(self._lace, record, reads_content=self._reads_content)
 
 
 def _unless_named_as_withdrawn(newest_first: Iterable[Entry]) -> Iterator[Entry]:
@@ -191,11 +208,13 @@ def _unless_named_as_withdrawn(newest_first: Iterable[Entry]) -> Iterator[Entry]
             yield entry
 
 
-def item_of(lace: Lace, record: ValidRecord) -> Item:
-    """What a record puts into a folder."""
+def item_of(lace: Lace, record: ValidRecord, *, reads_content: bool = True) -> Item:
+    """What a record puts into a folder; content that states no hash is read, or stands for itself."""
     said: Attributes = read_attributes(record.parts.headers)
     if said.kind is FileKind.FOLDER:
         return Item("", FileKind.FOLDER)
+    if not reads_content and is_manifest(record):
+        return Item(full_hash(record) or record.hash, said.kind, said.executable)
     return Item(_content_id(lace, record), said.kind, said.executable)
 
 

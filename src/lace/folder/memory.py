@@ -14,6 +14,7 @@ from zlib import crc32
 
 from lace.folder.trees import Item, ShownItem
 from lace.notation.closing import Closing
+from lace.notation.digest import digest
 from lace.records.fileform import FileKind
 
 _HEAD = "lace-folder 1"
@@ -45,6 +46,11 @@ class Memory(Closing):
             self._append(_HEAD)
         elif self._lines > 2 * len(self.agreed) + _SLACK:
             self._rewrite()
+
+    @property
+    def folder(self) -> str:
+        """A name for the folder on this machine, which a copy of it does not have."""
+        return digest(os.fsencode(self.path.resolve())).hex()[:24]
 
     def _load(self) -> int:
         """Read what is there; how many bytes of it are whole lines."""

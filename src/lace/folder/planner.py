@@ -64,9 +64,11 @@ def _step(
         # Invariant: what is removed or replaced on disk is what was agreed, so the lace holds it.
         return FolderStep(Do.WRITE if shown else Do.REMOVE, name, found, shown)
     if last is not None and last.beside and found is None:
-        return (
-            FolderStep(Do.AGREE, name, None, None) if shown is None else None
-        )  # the contested file is resolved instead
+        if shown is None:
+            return FolderStep(Do.AGREE, name, None, None)
+        # What was beside a contested file is removed: that file is resolved instead. What somebody made of it meanwhile
+        # is a file of its own, whose removal nobody meant.
+        return None if shown.beside else FolderStep(Do.WRITE, name, None, shown)
     if found is None and here == before:
         # Invariant: only what was agreed, and has not changed in the lace since, is retracted.
         return FolderStep(Do.RETRACT, name, None, shown, bases)

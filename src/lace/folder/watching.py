@@ -72,12 +72,18 @@ def _watch_disk(root: Path, news: News) -> None:
             return not parts or not (is_ours(parts) or parts[0] == OWN)
         return True
 
-    try:
+    def follow(*, is_closed_ignored: bool) -> None:
         for _ in watch(
             root, watch_filter=is_news, stop_event=news.stopped, step=SETTLE_MS, debounce=5 * SETTLE_MS,
-            rust_timeout=1_000, raise_interrupt=False, ignore_permission_denied=True,
+            rust_timeout=1_000, raise_interrupt=False, ignore_permission_denied=is_closed_ignored,
         ):  # fmt: skip
             news.tell()
+
+    try:
+        try:
+            follow(is_closed_ignored=False)  # what ignores closed folders is silent about the limit of inotify too
+        except PermissionError:
+            follow(is_closed_ignored=True)
     except (OSError, RuntimeError) as error:  # the limit of inotify, a folder that went away
         news.trouble = str(error)
         news.tell()

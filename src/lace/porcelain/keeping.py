@@ -161,12 +161,17 @@ def decide(lace: Lace, rules: str, name: str = "<rules>") -> LaceDecision:
     links: dict[str, list[str]] = {}
     for whole, _, _, _, target in snapshot.query(RECORD_LINK, None, CHUNK_LINK):
         links.setdefault(whole, []).append(target)
-    belongs |= dict.fromkeys(_parts_of([*kept, *belongs], links) - kept & here.keys(), PART_OF)
+    belongs |= dict.fromkeys(parts_of([*kept, *belongs], links) - kept & here.keys(), PART_OF)
     going = here.keys() - kept - belongs.keys()
     lines = _lines(lace, going)
     return LaceDecision(
         len(here) - len(going), program.told(name, lambda at: len(by_rule[at])), by_rule, belongs, lines
     )
+
+
+def kept_by(lace: Lace, rules: str, name: str = "<rules>") -> set[str]:
+    """The records that some rules keep of a lace as it is, without what belongs to them."""
+    return set[str]().union(*decide(lace, rules, name).by_rule)
 
 
 def collect(lace: Lace, decision: LaceDecision) -> int:
@@ -190,7 +195,7 @@ def _retractions_of(lace: Lace, kept: set[str]) -> dict[str, str]:
     return found
 
 
-def _parts_of(wholes: Iterable[str], links: dict[str, list[str]]) -> set[str]:
+def parts_of(wholes: Iterable[str], links: dict[str, list[str]]) -> set[str]:
     """The parts of content, of nested manifests too."""
     found: set[str] = set()
     waiting = list(wholes)

@@ -93,6 +93,8 @@ def command(
         opened_folder(directory, settings, lace) as folder,
     ):
         teller = Teller(quiet=quiet, as_json=as_json)
+        if not (quiet or as_json or folder.disk.keeps_executable):
+            say(f"{directory} cannot keep which files may be executed; the lace does", err=True)
         exchange = _exchange(lace, settings, address, links)
         if once:
             ended = exchange()

@@ -1,0 +1,96 @@
+"""`lace free PATH PLACE --from PEER`: give back the space of content that others hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lace.cli.options.arguments import lace_argument, opened
+from lace.cli.options.links import link_options, make_terms
+from lace.cli.options.peerchoices import PeerType
+from lace.cli.options.remotes import dialled
+from lace.cli.output.output import count_of, human_size, json_option, print_json, say
+
+if TYPE_CHECKING:
+    from lace.notation.identifiers import RecordHash
+    from lace.porcelain.lace import Lace
+
+
+@click.command("free")
+@lace_argument
+@click.argument("place", metavar="PLACE")
+@click.option(
+    "--from", "sources", type=PeerType(), multiple=True, required=True, metavar="PEER",
+    help="Who must have it: an address, a remote or another lace; of several, each of them.",
+)  # fmt: skip
+@click.option(
+    "--keep", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Rule file that derives Keep(P) for versions whose content stays.",
+)  # fmt: skip
+@click.option("--apply/--dry-run", default=False, help="Do it, or only say what would go (the default).")
+@link_options
+@json_option
+def command(
+    path: Path, place: str, sources: tuple[Any, ...], keep: Path | None, apply: bool, as_json: bool, **links: Any
+) -> None:
+    """Remove content that a peer has too; its files stay in sight.
+
+    PLACE is //group//app or what is below a name, //group//app//photos. Every PEER is asked now; only what each of them
+    says that it has goes, and only content in parts, which is what is longer than a record holds by itself. Versions
+    stay, so `lace mount` shows the same files and fetches their content when they are opened. An exchange that selects
+    whole content brings it back. The bytes leave the file with `lace compact`.
+    """
+    from lace.folder.setup import parse_place
+    from lace.porcelain.freeing import free, freeable
+    from lace.porcelain.keeping import kept_by
+
+    at = parse_place(place)
+    with opened(path, write=apply) as lace:
+        held = [_held(lace, source, links) for source in sources]
+        kept = kept_by(lace, keep.read_text(encoding="utf-8"), str(keep)) if keep is not None else set[str]()
+        found = freeable(lace, (at.group, at.app, f"{at.name}/" if at.name else ""), held, kept)
+        if apply:
+            free(lace, found)
+    if as_json:
+        print_json(
+            {"parts": len(found.parts), "bytes": found.bytes, "versions": found.versions, "kept": found.kept,
+             "not_elsewhere": found.elsewhere, "applied": apply}
+        )  # fmt: skip
+        return
+    size, files = human_size(found.bytes), count_of(found.versions, "version")
+    say(f"{'freed' if apply else 'would free'} {size} of {files} ({count_of(len(found.parts), 'part')})")
+    if found.kept:
+        say(
+            f"{count_of(found.kept, 'part')} stay: a rule keeps them, or something outside {place} needs them", err=True
+        )
+    if found.elsewhere:
+        say(f"{count_of(found.elsewhere, 'part')} stay: not every peer says that it has them", err=True)
+    if found.parts:
+        say("`lace compact` shortens the file" if apply else "nothing was removed: --apply does it", err=True)
+
+
+def _held(lace: Lace, source: Any, links: dict[str, Any]) -> Collection[str]:
+    """The parts that a peer has."""
+    place = getattr(source, "place", source)
+    if isinstance(place, Path):
+        with opened(place) as other:
+            return _present(other, [record for _, record in lace.store.records_since() if record.type == "B"])
+    from lace.cli.exchange.preview import ask
+    from lace.policy.select import select_all
+    from lace.runtime.local.preview import Preview
+    from lace.store.memory import MemoryStore
+
+    address, choices = dialled(source, links)
+    preview = Preview()
+    ask(MemoryStore(), address, make_terms(select_all(), (), is_open=False), choices, preview)
+    return {claim.hash for claim in preview.offered}
+
+
+def _present(lace: Lace, parts: list[RecordHash]) -> set[str]:
+    found: set[str] = set()
+    for start in range(0, len(parts), 4096):
+        found.update(map(str, lace.store.present(parts[start : start + 4096])))
+    return found
