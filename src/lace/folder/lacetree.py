@@ -12,6 +12,7 @@ from lace.folder.contested import KnownVersion, shown_of
 from lace.folder.trees import Item, ShownItem
 from lace.notation.digest import hasher
 from lace.notation.identifiers import RecordHash
+from lace.people.standing import PEOPLE_APPS
 from lace.porcelain.lace import Lace
 from lace.records.fileform import Attributes, FileKind, bases_of, read_attributes
 from lace.records.manifest import content_length, full_hash, is_manifest
@@ -103,6 +104,8 @@ class LaceTree:
                 return None  # listing everything is quicker
             if record.type != "B":
                 parts = self._lace.load(record).parts
+                if parts.group == self._place.group and parts.app in PEOPLE_APPS:
+                    return None  # who may write here may be others now, so any name may show another version
                 if (parts.group, parts.app) == (self._place.group, self._place.app):
                     names.add(parts.name)
         return names

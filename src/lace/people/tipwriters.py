@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lace.datalog.language.syntax import Predicate
 from lace.people.kinds import PolicyKind, TipRules, Writers, read_policy
 from lace.people.policyrecords import policy_in_force
 from lace.people.root import Root, pinned_root
-from lace.people.standing import PEOPLE_APPS, POLICY_APP, admins_in_force, rows_in_force
+from lace.people.standing import (
+    AUTHOR,
+    PEOPLE_APPS,
+    POLICY_APP,
+    STANDING,
+    admins_in_force,
+    kept_of_admins,
+    rows_in_force,
+)
 from lace.records.tip import TipPolicy, TipWriters
 from lace.store.base import RecordStore
 
-AUTHOR, STANDING = Predicate("Author", 2), Predicate("Standing", 2)  # of the core rules
 EVER = ""  # before every time
 
 
@@ -29,7 +35,7 @@ def tip_writers(store: RecordStore, tips: TipPolicy) -> tuple[TipWriters, ...]:
     text = policy.text(PolicyKind.TIP) if policy is not None else None
     admins = {str(admin): EVER for admin in admins_in_force(store, root)}
     found = [
-        TipWriters(group=root.group, apps=frozenset((POLICY_APP,)), since=admins),
+        TipWriters(group=root.group, apps=frozenset((POLICY_APP,)), since=admins, standing=kept_of_admins(store, root)),
         TipWriters(group=root.group, apps=frozenset(PEOPLE_APPS)),
     ]
     if text is None:
