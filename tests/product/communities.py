@@ -56,14 +56,14 @@ SelectAdvertised(C,S) :- Advertised(C,S), SelectHave(M), RecordLink(M,'Chunk+Lin
 @people
 """
 UNHIDDEN = """
-SelectHave(P) :- Have(P), Field(P,'Group',_,'@group'), Field(P,'App',_,'@app'), Field(P,'Name',_,N), not Hidden(N).
-SelectHave(P) :- Have(P), Field(P,'Group',_,'@group'), Field(P,'App',_,'hidden'), Field(P,'Signed-By',_,V), Admin(V).
+SelectHave(P) :- Signed(P,'@app',_), Field(P,'Name',_,N), not Hidden(N).
+SelectHave(P) :- Signed(P,'hidden',V), Admin(V).
 SelectHave(C) :- SelectHave(M), RecordLink(M,'Chunk+Link',_,_,C), Have(C).
 SelectAdvertised(P,S) :- Told(P,S,'@app',_), AdvertisedField(P,S,'Name',_,N), not Hidden(N).
 SelectAdvertised(P,S) :- Told(P,S,'hidden',V), Admin(V).
 SelectAdvertised(C,S) :- Advertised(C,S), SelectHave(M), RecordLink(M,'Chunk+Link',_,_,C).
-Hidden(N) :- Have(P), Field(P,'Group',_,'@group'), Field(P,'App',_,'hidden'), Field(P,'Name',_,N), \
-Field(P,'Signed-By',_,V), Admin(V).
+Hidden(N) :- Signed(P,'hidden',V), Admin(V), Field(P,'Name',_,N).
+Signed(P,A,V) :- Have(P), Field(P,'Group',_,'@group'), Field(P,'App',_,A), Field(P,'Signed-By',_,V).
 @people
 """
 TIPS = ('writers = "members"\n', 'writers = "anybody"\n', 'writers = "members"\n[apps]\nphotos = "admins"\n')
@@ -160,7 +160,7 @@ def make_community(seed: int, folder: Path) -> Community:
     draw = Random(seed)
     place = folder / f"c{seed}"
     place.mkdir()
-    names = ("anna", "bob", "carl", "dora")[: draw.randint(2, 4)]
+    names = ("anna", "bob", "carl", "dora")[: draw.choice((2, 2, 3, 3, 4))]
     limits = draw.choice((RecordLimits(), RecordLimits(max_data_bytes=CHUNK)))
     people = [
         Holder(name, place / f"{name}.lace", place / f"home-{name}", [SigningSecret.generate(draw.randbytes)], limits)
@@ -173,7 +173,7 @@ def make_community(seed: int, folder: Path) -> Community:
     made = Community(seed, place, draw, StepClock(), people, root, template, way)
     _found(made)
     steps = _steps()
-    for _ in range(draw.randint(6, 22)):
+    for _ in range(draw.randint(4, 14)):
         made.clock.seconds += draw.choice((0, 1, 1, 60, 3600))
         (step,) = draw.choices([one for one, _ in steps], [weight for _, weight in steps])
         # What a person may not do is refused in words; what is refused changes nothing.

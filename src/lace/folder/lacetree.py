@@ -5,7 +5,7 @@ Rule: only what is new in the lace is read; a version that both sides agreed on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from lace.folder.contested import KnownVersion, shown_of
@@ -18,6 +18,7 @@ from lace.records.fileform import Attributes, FileKind, bases_of, read_attribute
 from lace.records.manifest import content_length, full_hash, is_manifest
 from lace.records.model import ValidRecord
 from lace.records.retraction import ALL
+from lace.records.tip import EVERYBODYS, TipPolicy
 from lace.store.base import Entry, StoreCursor
 from lace.values import dataclass
 
@@ -115,7 +116,8 @@ class LaceTree:
         if name is None:
             return
         policy = self._lace.tip_policy()
-        admitted = list(_unless_named_as_withdrawn(entry for entry in reversed(entries) if policy.admits(entry)))
+        counting = [entry for entry in reversed(entries) if policy.admits(entry)]
+        admitted = list(_within_reach(list(_unless_named_as_withdrawn(counting, policy)), policy))
         alone = self._known.get(admitted[0].hash) if len(admitted) == 1 else None
         if alone is not None:
             versions = [KnownVersion(admitted[0].hash, admitted[0].tai, admitted[0].signer, None, alone)]
@@ -146,14 +148,29 @@ class LaceTree:
         return known if known is not None else item_of(self._lace, record)
 
 
-def _unless_named_as_withdrawn(newest_first: Iterable[Entry]) -> Iterator[Entry]:
+def _within_reach(newest_first: Sequence[Entry], policy: TipPolicy) -> Iterator[Entry]:
+    """The versions but those that a retraction of everything withdraws without touching what others wrote (083)."""
+    gone: set[str] = set()
+    for place, entry in enumerate(newest_first):
+        reach = policy.reach(entry)
+        if reach in gone:
+            continue
+        older = newest_first[place + 1 :] if entry.withdraws == (ALL,) and reach != EVERYBODYS else ()
+        if any(not one.withdraws and policy.reach(one) != reach for one in older):
+            gone.add(reach)
+        else:
+            yield entry
+
+
+def _unless_named_as_withdrawn(newest_first: Iterable[Entry], policy: TipPolicy) -> Iterator[Entry]:
     """The versions but those that a retraction withdraws by their hash, and such retractions themselves (081)."""
-    withdrawn: set[str] = set()
+    withdrawn: set[tuple[str, str]] = set()
     for entry in newest_first:
-        if entry.hash in withdrawn:
+        reach = policy.reach(entry)
+        if (entry.hash, reach) in withdrawn:
             continue
         if entry.withdraws and entry.withdraws != (ALL,):
-            withdrawn.update(entry.withdraws)
+            withdrawn.update((record, reach) for record in entry.withdraws)
         else:
             yield entry
 
