@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
+# Named tuples, and what PySpark hides of Java: neither is ours.
+OF_OTHERS = {"_make", "_fields", "_replace", "_jvm", "_jdf", "_jsc", "_gateway"}
 PRIVATE = re.compile(r"_[A-Za-z]\w*(?<!_)")  # a name that ends in _ too, as _repr_html_, is part of a public protocol
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]+")
-MOST_PRIVATE_NAMES = 192  # the aim is fewer than 60
-MOST_PATCHED_THRESHOLDS = 15  # the aim is none
+MOST_PRIVATE_NAMES = 173  # the aim is fewer than 60
+MOST_PATCHED_THRESHOLDS = 6  # the aim is none
 
 
 @cache
@@ -43,7 +45,7 @@ def private_names(tree: ast.Module) -> Iterator[str]:
     """Every place that reads a private attribute of something else, or imports a private name of ours."""
     own = own_names(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and PRIVATE.fullmatch(node.attr) and node.attr not in own:
+        if isinstance(node, ast.Attribute) and PRIVATE.fullmatch(node.attr) and node.attr not in own | OF_OTHERS:
             if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "os")):
                 yield f"{node.lineno}: .{node.attr}"
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lace"):

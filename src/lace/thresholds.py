@@ -100,6 +100,23 @@ class ClaimThresholds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadThresholds:
+    """050-XFER-01: how the records of a request are found in a store (`lace.runtime.host.storedbatches`)."""
+
+    long_request: int = 1_024  # hashes; a shorter request is answered in its own order
+    sweep_share: int = 8  # a request for more than this part of a store is a sweep through its records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamThresholds:
+    """060: how much of a stream is read or written before others have their turn."""
+
+    read_fact_bytes: int = 32 * KIB  # of fact lines, about a millisecond of work
+    read_blocks: int = 64
+    packed_bytes: int = 256 * KIB  # of fact lines in one packed item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedThresholds:
     """When a program that was compiled once answers (`lace.datalog.engine.prepared`)."""
 
@@ -119,6 +136,8 @@ class RuleThresholds:
     min_columns: int = 64  # records; the fields of more are read from columns instead of from each record
     again_rows: int = 4_000  # of work for each rule, half of it to plan: it is done again sooner than more is planned
     again_times: int = 3  # in a row, after which what follows changes is compiled all the same
+    min_claim_columns: int = 1_024  # claims without fields; more are columns
+    min_kept_ids: int = 10_000  # of a set that is kept with the lace; evaluating fewer again costs less
     prepared: PreparedThresholds = field(default_factory=PreparedThresholds)
 
 

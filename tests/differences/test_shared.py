@@ -20,7 +20,7 @@ from lace.interlace.host import Call, Cancelled
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.host.host import LocalHost
-from lace.runtime.rules import followedset, keptsets
+from lace.runtime.rules import followedset
 from lace.runtime.rules.byrecord import ByRecord
 from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.runtime.rules.generation import Generation
@@ -28,6 +28,7 @@ from lace.runtime.rules.policybook import PolicyBook
 from lace.store import open_store
 from lace.store.base import RecordStore
 from lace.store.memory import MemoryStore
+from lace.thresholds import RuleThresholds
 
 TIMELY = Module.author("SelectHave(P) :- Have(P), TickTAI(T), StartTAI(T).\nSelectAdvertised(P,S) :- Advertised(P,S).")
 
@@ -53,6 +54,11 @@ def host_of(store: RecordStore, module: Module, book: PolicyBook) -> Callable[[]
         return host._agreed.own
 
     return own
+
+
+def keeping() -> PolicyBook:
+    """A book that keeps its sets with the lace, however small they are."""
+    return PolicyBook(keeps_sets=True, thresholds=RuleThresholds(min_kept_ids=1))
 
 
 def filled(count: int = 5) -> MemoryStore:
@@ -128,7 +134,7 @@ TWICE = Module.author("SelectHave(P) :- Have(P), Have(Q).\nSelectAdvertised(P,S)
 
 def test_a_set_that_was_kept_is_followed_from_its_moment(store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new process with something new looks at that, and at nothing else."""
-    book = PolicyBook(keeps_sets=True)
+    book = keeping()
     host_of(store, ALL, book)()
     book.keep()
     store.put([validate(blob(b"late"))])
@@ -137,15 +143,14 @@ def test_a_set_that_was_kept_is_followed_from_its_moment(store: RecordStore, mon
     def refuse(*_: object) -> None:
         raise AssertionError("evaluated anew")
 
-    again = host_of(store, ALL, PolicyBook(keeps_sets=True))
+    again = host_of(store, ALL, keeping())
     monkeypatch.setattr(StoreEvaluator, "_start", refuse)
     found = again()
     assert set(found.ids.ids().texts()) == {record for _, record in store.records_since()}  # type: ignore[attr-defined]
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordStore:
-    monkeypatch.setattr(keptsets, "_FEWEST_IDS", 1)
+def store(tmp_path: Path) -> RecordStore:
     made = open_store(tmp_path / "s.lace", create=True)
     made.put([validate(blob(b"%d" % n)) for n in range(8)])
     return made
@@ -155,10 +160,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordStore:
 def test_a_new_process_with_nothing_new_evaluates_nothing(
     store: RecordStore, module: Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    book = PolicyBook(keeps_sets=True)
+    book = keeping()
     before = host_of(store, module, book)()
     book.keep()
-    again = host_of(store, module, PolicyBook(keeps_sets=True))
+    again = host_of(store, module, keeping())
 
     def refuse(*_: object) -> None:
         raise AssertionError("evaluated")
@@ -179,7 +184,7 @@ def test_a_new_process_with_nothing_new_evaluates_nothing(
     "harm", [lambda data: data[:-1], lambda data: data[:40] + b"x" + data[41:], lambda _: b"", bytes]
 )
 def test_a_kept_set_that_is_broken_or_old_is_none(store: RecordStore, harm: Callable[[bytes], bytes]) -> None:
-    book = PolicyBook(keeps_sets=True)
+    book = keeping()
     host_of(store, ALL, book)()
     book.keep()
     for name, data in store.settings("sendable").items():
@@ -188,12 +193,12 @@ def test_a_kept_set_that_is_broken_or_old_is_none(store: RecordStore, harm: Call
     if harm is bytes:  # whole, but of another moment
         store.put([validate(blob(b"late"))])
     expected = 9 if harm is bytes else 8
-    assert len(host_of(store, ALL, PolicyBook(keeps_sets=True))()) == expected  # type: ignore[arg-type]
+    assert len(host_of(store, ALL, keeping())()) == expected  # type: ignore[arg-type]
 
 
 def test_the_sets_used_last_are_kept_and_no_more(store: RecordStore) -> None:
     for group in "abcdef":
-        book = PolicyBook(keeps_sets=True)
+        book = keeping()
         store.put([validate(plex(f"n/{group}", group=group))])
         host_of(store, group_module(group), book)()
         book.keep()
@@ -211,7 +216,7 @@ def standard_of(store: RecordStore, book: PolicyBook) -> AdvertisementSet:
 
 def with_roots(store: RecordStore, *labels: str) -> list[list[Partition]]:
     """A set is kept of which some peers were told the roots."""
-    book = PolicyBook(keeps_sets=True)
+    book = keeping()
     standard = standard_of(store, book)
     told = [standard.summaries(label) for label in labels]
     book.keep()
@@ -220,7 +225,7 @@ def with_roots(store: RecordStore, *labels: str) -> list[list[Partition]]:
 
 def test_roots_of_a_set_are_kept_with_it(store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
     told = with_roots(store, "S", "it's \n")
-    again = standard_of(store, PolicyBook(keeps_sets=True))
+    again = standard_of(store, keeping())
     with monkeypatch.context() as patch:
         patch.setattr(partitions, "partition_roots", refuse)
         assert [again.summaries("S"), again.summaries("it's \n")] == told
@@ -228,7 +233,7 @@ def test_roots_of_a_set_are_kept_with_it(store: RecordStore, monkeypatch: pytest
         assert told[0] != told[1]
     store.put([validate(blob(b"late"))])
     store.delete(validate(blob(b"1")).hash)
-    later = standard_of(store, PolicyBook(keeps_sets=True))  # followed: only what changed is worked out
+    later = standard_of(store, keeping())  # followed: only what changed is worked out
     touched = {validate(blob(one)).hash[2:4] for one in (b"late", b"1")}
     assert {one.prefix for one in later.known_summaries("S")} == {one.prefix for one in told[0]} - touched
     assert later.summaries("S") == standard_of(store, PolicyBook()).summaries("S")
@@ -241,7 +246,7 @@ def test_roots_come_to_a_set_that_was_kept_without_them_and_the_set_is_not_kept_
     assert store.settings("sendable-roots") == {}
     monkeypatch.setattr(followedset, "keep", refuse)
     told = with_roots(store, *"abcdef")
-    roots = standard_of(store, PolicyBook(keeps_sets=True))
+    roots = standard_of(store, keeping())
     assert roots.known_labels() == list("abcd")  # no more than four
     assert [roots.summaries(label) for label in "abcdef"] == told
     monkeypatch.setattr(followedset, "keep_roots", refuse)
@@ -255,7 +260,7 @@ def test_kept_roots_that_are_broken_are_none(store: RecordStore, harm: Callable[
     told = with_roots(store, "S")
     [(name, data)] = store.settings("sendable-roots").items()
     store.put_setting("sendable-roots", name, harm(data))
-    again = standard_of(store, PolicyBook(keeps_sets=True))
+    again = standard_of(store, keeping())
     assert again.known_labels() == []
     assert again.summaries("S") == told[0]
 
@@ -267,7 +272,7 @@ def test_kept_roots_of_another_set_are_none(store: RecordStore) -> None:
     store.delete(gone.hash)
     told = with_roots(store, "S")
     store.put_setting("sendable-roots", name, old)
-    again = standard_of(store, PolicyBook(keeps_sets=True))
+    again = standard_of(store, keeping())
     assert again.known_labels() == []
     assert again.summaries("S") == told[0]
 
@@ -275,7 +280,7 @@ def test_kept_roots_of_another_set_are_none(store: RecordStore) -> None:
 def test_roots_of_a_set_with_fields_are_not_kept(store: RecordStore) -> None:
     """They hang on the longest line too, which may be another tomorrow."""
     names = Module.author("SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- AdvertisedField(P,S,'Name',_,_).")
-    book = PolicyBook(keeps_sets=True)
+    book = keeping()
     found = host_of(store, names, book)()
     assert isinstance(found, Generation)
     found.standard.summaries("S")
@@ -310,10 +315,10 @@ READS_RUNTIME = Module.author(
 
 def test_a_kept_set_asks_for_news_by_rules_that_read_runtime_facts(store: RecordStore) -> None:
     """What was evaluated in an earlier process knew other runtime facts; what is asked for now rests on these."""
-    book = PolicyBook(keeps_sets=True)
+    book = keeping()
     prepared, evaluate = questions(READS_RUNTIME)
     evaluate = replace(evaluate, runtime=replace(evaluate.runtime, transport="unix:/a"))
-    for kept in (book, PolicyBook(keeps_sets=True)):
+    for kept in (book, keeping()):
         host = LocalHost(store, config_of(0, READS_RUNTIME).terms, policies=kept)
         host.prepare(prepared, Call())
         host.evaluate(evaluate, Call())

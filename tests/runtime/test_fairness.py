@@ -11,7 +11,6 @@ from time import thread_time
 
 import pytest
 
-from lace.runtime.node import fairness
 from lace.runtime.node.fairness import LONG_S, FairDoor, FairThreads, Pace
 
 
@@ -240,12 +239,9 @@ def test_who_waits_at_a_door_for_nobody_leaves_and_the_others_pass() -> None:
 
 
 @pytest.mark.parametrize("places", [1, 2, 5])
-def test_at_a_door_everybody_who_may_enter_is_called_though_some_give_up(
-    places: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_at_a_door_everybody_who_may_enter_is_called_though_some_give_up(places: int) -> None:
     """Nobody looks by himself: whoever was not called would stand there for ever."""
-    monkeypatch.setattr(fairness, "_LOOK_S", 600.0)
-    door, passed, most = FairDoor(places), list[int](), list[int]()
+    door, passed, most = FairDoor(places, look_s=600.0), list[int](), list[int]()
     inside, counting = 0, threading.Lock()
 
     def check(number: int) -> None:

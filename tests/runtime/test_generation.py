@@ -19,7 +19,6 @@ from lace.interlace.claims.peerclaims import PeerClaims
 from lace.interlace.effects import TakeClaims
 from lace.interlace.host import Call
 from lace.records.validate import validate
-from lace.runtime.rules import generation
 from lace.runtime.rules.generation import Generation
 from tries import tries
 
@@ -129,23 +128,21 @@ def test_a_set_without_fields_says_in_columns_what_it_says_one_by_one(
     first: set[str], steps: list[tuple[bool, set[str], set[str]]]
 ) -> None:
     """Whether its changes are told or found, and whether roots were known before."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generation, "_FEWEST_COLUMNS", 1)
-        roots = {SOURCES[0]: plainly(first).summaries(SOURCES[0])}
-        own = Generation(0, set_of(EMPTY), made_bare, 1024, is_bare=True).holding(
-            set_of(ids_of_texts(sorted(first))), roots=roots
-        )
-        held = set(first)
-        for told, came, went in steps:
-            went = (went & held) - came
-            held = (held | came) - went
-            own = own.then(sorted(came), sorted(went)) if told else own.anew(ids_of_texts(held))
-            plain = plainly(held)
-            assert own.standard.listing() == plain.listing()
-            for source in SOURCES:
-                assert own.standard.summaries(source) == plain.summaries(source)
-                assert own.listing_bytes(source) == plain.size_under(source)
-                assert own.known_roots().get(source, []) == plain.summaries(source)  # of nothing there are none
+    roots = {SOURCES[0]: plainly(first).summaries(SOURCES[0])}
+    own = Generation(0, set_of(EMPTY), made_bare, 1024, is_bare=True, min_columns=1).holding(
+        set_of(ids_of_texts(sorted(first))), roots=roots
+    )
+    held = set(first)
+    for told, came, went in steps:
+        went = (went & held) - came
+        held = (held | came) - went
+        own = own.then(sorted(came), sorted(went)) if told else own.anew(ids_of_texts(held))
+        plain = plainly(held)
+        assert own.standard.listing() == plain.listing()
+        for source in SOURCES:
+            assert own.standard.summaries(source) == plain.summaries(source)
+            assert own.listing_bytes(source) == plain.size_under(source)
+            assert own.known_roots().get(source, []) == plain.summaries(source)  # of nothing there are none
 
 
 def made_bare(records: Iterable[str]) -> list[Advertisement]:

@@ -12,8 +12,6 @@ import pytest
 from iltp.stream_samples import merge_runs
 from interlace.pair import ALL, VERIFIER_A, VERIFIER_B, blob, config_of, group_module, plex
 from lace.errors import LaceError
-from lace.iltp import packed as packed_module
-from lace.iltp import reader as reader_module
 from lace.iltp.items import BlankLine, EndOfStream, FactLines, Item, Preface, RecordItem, Resource
 from lace.iltp.reader import StreamReader
 from lace.iltp.writer import encode_resource
@@ -23,13 +21,13 @@ from lace.limits import SECOND_NS
 from lace.policy.compile import agree
 from lace.policy.operand import Module
 from lace.records.validate import validate
-from lace.runtime.link import session as session_module
 from lace.runtime.link.backlog import REQUEST_BYTES, Backlog
 from lace.runtime.link.session import Session
 from lace.runtime.link.stepper import LinkStepper
 from lace.runtime.link.synchronous import carry_out
 from lace.runtime.node.bounds import DriveLimits
 from lace.store.memory import MemoryStore
+from lace.thresholds import StreamThresholds
 from runtime.memory_link import End, MemoryLink
 
 
@@ -450,12 +448,12 @@ def test_two_large_listings_cross() -> None:
 @pytest.mark.parametrize("packs", [False, True])
 def test_long_blocks_are_read_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch, packs: bool) -> None:
     """Whoever drives a session has its turn between two pieces of a listing, and the outcome is the same."""
-    for module in (session_module, reader_module):
-        monkeypatch.setattr(module, "_FACTS_AT_ONCE", 1000)
-    monkeypatch.setattr(packed_module, "_CHUNK", 1500)
     first, second = ([blob(b"%d/%d" % (side, n)) for n in range(60)] for side in (0, 1))
-    salts = {"salt": 7, "min_compared": 1000} if packs else {}
-    alice, bob = (make_end(index, records, **salts) for index, records in enumerate((first, second)))
+    options = {"salt": 7, "min_compared": 1000} if packs else {}
+    ways = StreamThresholds(read_fact_bytes=1000, packed_bytes=1500)
+    alice, bob = (
+        make_end(index, records, stream_thresholds=ways, **options) for index, records in enumerate((first, second))
+    )
     turns = []
     monkeypatch.setattr(Session, "go_on", lambda self, now, on=Session.go_on: (turns.append(self), on(self, now))[1])
     MemoryLink([alice, bob]).run()
@@ -467,8 +465,8 @@ def test_long_blocks_are_read_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch,
 
 def test_many_short_blocks_are_read_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same of blocks that say next to nothing: of a peer that has written ahead, few are read in one go."""
-    monkeypatch.setattr(session_module, "_BLOCKS_AT_ONCE", 1)
-    alice, bob = make_ends([blob(b"a%d" % n) for n in range(12)], [blob(b"b%d" % n) for n in range(12)])
+    records = [blob(b"a%d" % n) for n in range(12)], [blob(b"b%d" % n) for n in range(12)]
+    alice, bob = make_ends(*records, stream_thresholds=StreamThresholds(read_blocks=1))
     read: list[int] = []
 
     def counted(self: Session, now_ns: int, on: Callable[[Session, int], None] = Session._read) -> None:

@@ -10,10 +10,10 @@ from lace.interlace.effects import SendRecords, SetHandle
 from lace.records.model import Blob
 from lace.records.validate import ValidRecord, validate
 from lace.records.write import encode_record
-from lace.runtime.host import storedbatches
 from lace.runtime.host.storedbatches import stored_batches
 from lace.runtime.node.bounds import Fitting
 from lace.store import MemoryStore
+from lace.thresholds import LoadThresholds
 from tries import tries
 
 RECORDS = [validate(encode_record(Blob(b"%d" % number * (number % 7 + 1)))) for number in range(60)]
@@ -39,10 +39,8 @@ def test_each_hash_comes_once_with_its_bytes_or_as_missing(
 ) -> None:
     store = store_with([RECORDS[number] for number in sorted(stored)])
     hashes = [str(RECORDS[number].hash) for number in asked]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storedbatches, "_LONG_REQUEST", long)
-        patch.setattr(storedbatches, "_SWEEP_SHARE", share)
-        batches = list(stored_batches(store, hashes, max_records, max_bytes))
+    ways = LoadThresholds(long_request=long, sweep_share=share)
+    batches = list(stored_batches(store, hashes, max_records, max_bytes, ways))
     pairs = [pair for batch in batches for pair in batch]
     assert len(pairs) == len(asked)
     assert dict(pairs) == {

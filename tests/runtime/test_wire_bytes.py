@@ -20,9 +20,8 @@ from lace.limits import ExchangeLimits  # noqa: E402
 from lace.notation.digest import digest  # noqa: E402
 from lace.policy.operand import Module  # noqa: E402
 from lace.records.validate import validate  # noqa: E402
-from lace.runtime.rules import generation  # noqa: E402
 from lace.store.memory import MemoryStore  # noqa: E402
-from lace.thresholds import ClaimThresholds  # noqa: E402
+from lace.thresholds import ClaimThresholds, RuleThresholds  # noqa: E402
 from runtime.memory_link import End, MemoryLink  # noqa: E402
 
 RECORDED = Path(__file__).with_name("wire_bytes.json")
@@ -85,9 +84,12 @@ def test_what_two_sides_write_is_what_they_wrote_when_it_was_recorded(seed: int)
 
 
 @pytest.mark.parametrize("seed", sorted(set(range(COUNT)) - MANY_LOOPS))
-def test_the_same_is_written_of_a_set_in_columns(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generation, "_FEWEST_COLUMNS", 0)
-    written = exchange_bytes(seed, claim_thresholds=ClaimThresholds(column_claims=1))
+def test_the_same_is_written_of_a_set_in_columns(seed: int) -> None:
+    ways = {
+        "claim_thresholds": ClaimThresholds(column_claims=1),
+        "rule_thresholds": RuleThresholds(min_claim_columns=0),
+    }
+    written = exchange_bytes(seed, **ways)
     assert [list(side) for side in written] == json.loads(RECORDED.read_text())[seed]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lace.errors import InvalidInput
 from lace.policy.select import select_coordinate
 from lace.records.model import Blob, ValidRecord
 from lace.records.validate import validate
@@ -68,6 +69,38 @@ def test_what_is_counted_is_what_is_there(tmp_path: Path) -> None:
     lacks = {name: sum(rows for _, rows in counts) for name, counts in found.missing_by_archive.items()}
     assert (lacks["here"], lacks["east"]) == (15, 41)
     assert (tmp_path / "west" / "report.html").exists()
+
+
+def test_a_report_says_what_changed_since_the_last_one_or_since_a_version(tmp_path: Path) -> None:
+    archive = made(tmp_path)
+    first = write_report(archive)
+    assert (first.since, first.changes) == ("", [])  # nothing to compare with
+    assert first.verdict.startswith(f"46 records, {first.quarantined} refused, ")
+    same = write_report(archive)
+    assert (same.since, same.changes) == ("", [])  # nothing happened
+    archive.add([write_bundle(tmp_path / "3.bundle", RECORDS[40:])])
+    later = write_report(archive)
+    assert later.since.startswith(f"version {first.facts['version']}, ")
+    assert [(row.name, row.before, row.now) for row in later.changes] == [("records", 46, 61), ("batches", 2, 3)]
+    assert "steps to run again" in later.verdict
+    run(archive, PEERS)
+    whole = report(archive, since=1)
+    rows = {row.name: (row.before, row.now) for row in whole.changes}
+    assert rows["records"] == (0, 61)
+    assert rows["ann may have"][0] == 0 < rows["ann may have"][1]
+    with pytest.raises(InvalidInput, match="versions are 1 to"):
+        report(archive, since=999)
+    (tmp_path / "west" / "report.json").write_text("[]")  # something else has its name
+    assert report(archive).since == ""
+
+
+def test_who_is_behind_is_in_the_verdict(tmp_path: Path) -> None:
+    archive = made(tmp_path)
+    behind = {row.name: row.behind for row in report(archive).peers}
+    publish(archive, PEERS, tmp_path / "out")
+    assert behind["ann"] > 0
+    assert f"ann is {behind['ann']:,} behind" in report(archive).verdict or behind["ann"] < behind["bob"]
+    assert report(archive).verdict.endswith("every peer has what it may have")
 
 
 def test_an_empty_archive_has_a_report(tmp_path: Path) -> None:

@@ -12,18 +12,18 @@ from collections.abc import Iterator
 
 from lace.errors import InvalidStream, excerpt
 from lace.iltp.markers import PACKED
+from lace.thresholds import StreamThresholds
 
 MAX_PACKED_BYTES = 1 << 20  # of one item, before and after
 MAX_HEAD_BYTES = 20
-_CHUNK = 1 << 18
 _WORTH_BYTES = 512  # shorter runs gain nothing
 _LEVEL = 1  # hashes shrink by a quarter at any level, and the rest of a listing is the same line over and over
 _HEAD = re.compile(rb"([1-9][0-9]{0,6}) ([1-9][0-9]{0,6})")
 
 
-def encode_packed(lines: bytes) -> Iterator[bytes]:
+def encode_packed(lines: bytes, run_bytes: int = StreamThresholds().packed_bytes) -> Iterator[bytes]:
     """Fact lines as items, packed where that is shorter."""
-    for chunk in runs_of(lines, _CHUNK):
+    for chunk in runs_of(lines, run_bytes):
         packed = zlib.compress(chunk, _LEVEL) if len(chunk) >= _WORTH_BYTES else chunk
         head = b"%s%d %d\n" % (PACKED, len(chunk), len(packed))
         yield head + packed if len(head) + len(packed) < len(chunk) else chunk

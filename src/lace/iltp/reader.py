@@ -32,13 +32,13 @@ from lace.notation.fact import Fact, FactColumn
 from lace.notation.factline import parse_fact, parse_plain_run
 from lace.notation.text import decode_text
 from lace.records.frame import claimed_hash, claimed_hashes, delimit, delimit_run, read_frame
+from lace.thresholds import StreamThresholds
 
 RecordGate = Callable[[str], None]
 
 _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LF, _HASH = 0x0A, 0x23
 _LONGEST_MARKER = max(map(len, MARKERS))
-_FACTS_AT_ONCE = 1 << 15  # bytes of fact lines, about a millisecond of work
 FACT_ITEM_BYTES = 1 << 12  # what an item of fact lines counts for beside them: many short ones cost most
 _SHORT_RECORD = 1 << 16  # bytes; a longer one is not put together before it is read
 # What `RecordItem._make` does, without a Python frame for each of very many.
@@ -61,10 +61,12 @@ class StreamReader:
         records: RecordLimits | None = None,
         *,
         max_block_bytes: int = ExchangeLimits().max_fact_block_size,
+        fact_bytes_at_once: int = StreamThresholds().read_fact_bytes,
     ) -> None:
         self._limits = limits or StreamLimits()
         self._record_limits = records or RecordLimits()
         self._max_block_bytes = max_block_bytes
+        self._at_once = fact_bytes_at_once
         # Possessive, so that a long run is matched in one pass without a backtracking stack.
         self._fact_run = re.compile(rb"(?:[A-Za-z][^\n]{0,%d}+\n)++" % (self._limits.max_fact_line_bytes - 1))
         self._source = ByteSource()
@@ -160,7 +162,7 @@ class StreamReader:
                 self._out.append(EndOfStream(block_open=bool(self._block_bytes) or self._holds_records))
                 return
             byte = lead[0]
-            if self._out_bytes >= _FACTS_AT_ONCE:
+            if self._out_bytes >= self._at_once:
                 yield
             if byte in _LETTERS:
                 yield from self._read_facts()
@@ -201,7 +203,7 @@ class StreamReader:
             self._refuse("a record batch holds no fact lines", "block-mixed")
         start = self._source.consumed
         chunk, position = self._source.head
-        match = self._fact_run.match(chunk, position, position + _FACTS_AT_ONCE)
+        match = self._fact_run.match(chunk, position, position + self._at_once)
         if match is not None:
             run = match[0]
             self._source.skip(len(run))
@@ -220,11 +222,11 @@ class StreamReader:
         if self._fact_run.fullmatch(lines) is None:
             self._refuse("a packed item holds fact lines only", "packed-lines")
         packed = self._source.consumed - start
-        for run in runs_of(lines, _FACTS_AT_ONCE):  # a few bytes may hold many lines
+        for run in runs_of(lines, self._at_once):  # a few bytes may hold many lines
             self._add_run(run, start)
             if isinstance(last := self._out[-1], FactLines):
                 self._out[-1], packed = replace(last, packed=packed), 0
-            if self._out_bytes >= _FACTS_AT_ONCE:
+            if self._out_bytes >= self._at_once:
                 yield
 
     def _add_run(self, run: bytes, start: int) -> None:

@@ -363,9 +363,14 @@ def follow(
 @command.command("report")
 @_URI
 @click.option("--archive", "archives", multiple=True, type=NamedPath(), help="NAME=PATH to reconcile with.")
+@click.option(
+    "--since", metavar="VERSION|TIME", help="Say what changed since then (default: since the last report was written)."
+)
 @_MASTER
 @json_option
-def report(uri: str, archives: Sequence[tuple[str, Path]], master: str | None, as_json: bool) -> None:
+def report(
+    uri: str, archives: Sequence[tuple[str, Path]], since: str | None, master: str | None, as_json: bool
+) -> None:
     """Write report.html and report.json at the archive's root: a page that needs nothing from elsewhere.
 
     It says what each peer may have and was given. With --archive (bundles, a store, another archive) it also says how
@@ -374,8 +379,9 @@ def report(uri: str, archives: Sequence[tuple[str, Path]], master: str | None, a
     from lace.spark.archive.report import write_report
 
     archive = open_archive(uri, master)
-    found = write_report(archive, dict(archives))
+    found = write_report(archive, dict(archives), since)
     if as_json:
         print_json(found.as_json())
     else:
+        say(found.verdict)
         say(f"{archive.files.uri}/report.html")

@@ -15,7 +15,7 @@ from lace.notation.identifiers import H3, Verifier
 from lace.policy.exposure import Exposure
 from lace.policy.operand import Module
 from lace.policy.transcript import Lowering
-from lace.thresholds import ClaimThresholds
+from lace.thresholds import ClaimThresholds, RuleThresholds, StreamThresholds
 from lace.values import dataclass
 
 HOUR_NS = 3600 * SECOND_NS
@@ -61,6 +61,8 @@ class Terms:
     stream_limits: StreamLimits = field(default_factory=StreamLimits)
     # bounds of our own
     claim_thresholds: ClaimThresholds = field(default_factory=ClaimThresholds)
+    rule_thresholds: RuleThresholds = field(default_factory=RuleThresholds)
+    stream_thresholds: StreamThresholds = field(default_factory=StreamThresholds)
     compare_limits: CompareLimits = field(default_factory=CompareLimits)
     min_compared: int = 32  # records below which a first listing costs less than comparing
     min_asked_in_one_line: int = 16  # records; fewer cost little and stay to be read one by one (070-ALL-01)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 from lace.errors import LaceError, LocalProtocolError
@@ -38,6 +39,7 @@ from lace.runtime.node.workers import Workers
 from lace.runtime.rules.generation import Generation, in_pieces
 from lace.runtime.rules.policybook import PolicyBook
 from lace.store.base import RecordStore, StoreCursor
+from lace.thresholds import LoadThresholds
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class HostBounds:
     load_records: int = 1024
     list_records: int = 1000
     records_now: int = 64  # that a call which may not wait looks at
+    load: LoadThresholds = field(default_factory=LoadThresholds)
     min_records_for_workers: int = 5_000  # that a peer offers and we do not; below, threads are enough to judge them
 
 
@@ -90,7 +93,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._verify = verify
         self._bounds = bounds or HostBounds()
         self._work_out = workers.summarise if workers is not None else summarise
-        self._policies = policies or PolicyBook()
+        self._policies = policies or PolicyBook(thresholds=terms.rule_thresholds)
         self._house = house  # where rules of peers go that ask for much; without one they stay here
         self._guest = guest
         self._policy: LinkPolicy | None = None  # that was prepared last
@@ -215,7 +218,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         if self._house is None:
             from lace.runtime.rules.evaluator import StoreEvaluator
 
-            return StoreEvaluator(self.store, policy, is_shared=is_shared)
+            return StoreEvaluator(self.store, policy, is_shared=is_shared, thresholds=self._terms.rule_thresholds)
         from lace.runtime.rules.guests import GuestEvaluator
 
         return GuestEvaluator(self.store, policy, self._house, self._guest, is_shared=is_shared)
@@ -385,7 +388,8 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
             found = set(sendable)
             yield [(record, None) for record in wanted.hashes if record not in found]
         moment = self._bodies.moment if self._bodies is not None else 0
-        for batch in stored_batches(self.store, sendable, self._bounds.load_records, self._bounds.load_bytes):
+        bounds = self._bounds
+        for batch in stored_batches(self.store, sendable, bounds.load_records, bounds.load_bytes, bounds.load):
             if self._bodies is not None and len(sendable) <= self._bounds.records_now:
                 self._bodies.note(moment, batch)
             call.charge(rows=len(batch), size=sum([len(data) for _, data in batch if data is not None]))

@@ -12,18 +12,19 @@ from collections.abc import Iterator, Sequence
 from lace.notation.identifiers import RecordHash
 from lace.records.frame import claimed_hashes
 from lace.store.base import RecordStore
+from lace.thresholds import LoadThresholds
 
 Loaded = list[tuple[str, bytes | None]]
-_SWEEP_SHARE = 8  # a request for more than this part of a store is a sweep through its records
-_LONG_REQUEST = 1_024
 
 
-def stored_batches(store: RecordStore, hashes: Sequence[str], max_records: int, max_bytes: int) -> Iterator[Loaded]:
+def stored_batches(
+    store: RecordStore, hashes: Sequence[str], max_records: int, max_bytes: int, thresholds: LoadThresholds
+) -> Iterator[Loaded]:
     """The records of some hashes; a batch ends with the record that reaches a bound."""
     # A generator: a driver takes every step of it in a thread, finding the order too.
-    if len(hashes) < _LONG_REQUEST:
+    if len(hashes) < thresholds.long_request:
         yield from _one_by_one(store, hashes, max_records, max_bytes)
-    elif len(hashes) * _SWEEP_SHARE < store.stat().records:
+    elif len(hashes) * thresholds.sweep_share < store.stat().records:
         yield from _one_by_one(store, _in_store_order(store, hashes), max_records, max_bytes)
     else:
         yield from _sweep(store, hashes, max_records, max_bytes)

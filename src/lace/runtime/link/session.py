@@ -30,10 +30,9 @@ from lace.limits import MIB, EngineLimits, RecordLimits, StreamLimits
 from lace.notation.fact import Fact
 from lace.notation.identifiers import LacegramId
 from lace.policy.operand import Module
+from lace.thresholds import StreamThresholds
 from lace.values import dataclass
 
-_FACTS_AT_ONCE = 32 * 1024  # bytes of fact lines that are read before others have their turn
-_BLOCKS_AT_ONCE = 64  # the same of blocks
 _WRITE_BYTES = 256 * 1024  # small pieces are joined up to this: a phase is one write, not one for each line
 _FACTS_CHUNK = 5000
 _BLANK = encode_blank()
@@ -125,8 +124,9 @@ class Outbox:
     not read can be charged for it.
     """
 
-    def __init__(self, limits: StreamLimits) -> None:
+    def __init__(self, limits: StreamLimits, thresholds: StreamThresholds) -> None:
         self._limits = limits
+        self._packed_bytes = thresholds.packed_bytes
         self._waiting: deque[bytes | Iterator[bytes]] = deque()
         self.taken: int = 0  # bytes, in all
         self.bytes: int = 0  # of records and listings
@@ -147,7 +147,7 @@ class Outbox:
 
     def put_lines(self, data: bytes, *, packs: bool) -> None:
         """Fact lines that are written already."""
-        pieces = list(encode_packed(data)) if packs else [data]
+        pieces = list(encode_packed(data, self._packed_bytes)) if packs else [data]
         self._waiting.extend(pieces)
         self.bytes += sum(map(len, pieces))
 
@@ -196,7 +196,7 @@ class Outbox:
             self.facts -= len(chunk)
             lines = encode_facts(chunk, self._limits)
             if packs:
-                yield from encode_packed(lines)
+                yield from encode_packed(lines, self._packed_bytes)
             else:
                 yield lines
 
@@ -210,9 +210,14 @@ class Session:
         self.terms: Terms = terms
         # The machine counts blocks by the agreed limit; the reader's own is only a net below it.
         block_bytes = terms.limits.max_fact_block_size + MIB
-        self._reader = StreamReader(terms.stream_limits, _framing(terms.record_limits), max_block_bytes=block_bytes)
+        self._reader = StreamReader(
+            terms.stream_limits,
+            _framing(terms.record_limits),
+            max_block_bytes=block_bytes,
+            fact_bytes_at_once=terms.stream_thresholds.read_fact_bytes,
+        )
         self._reader.record_gate = self._admit_record
-        self.outbox: Outbox = Outbox(terms.stream_limits)
+        self.outbox: Outbox = Outbox(terms.stream_limits, terms.stream_thresholds)
         self._requests: list[Request] = []
         self._arrived: Sequence[tuple[str, bytes]] = ()  # what the machine is being told of
         self._resources = ResourceBook()
@@ -337,10 +342,11 @@ class Session:
     def _read(self, now_ns: int) -> None:
         """Give the machine what it wants; what belongs to a later phase waits in the reader (060-STREAM-07)."""
         self.is_behind = False
-        facts, most = 0, self.blocks_in + _BLOCKS_AT_ONCE  # bytes, blocks
+        at_once = self.terms.stream_thresholds
+        facts, most = 0, self.blocks_in + at_once.read_blocks  # bytes, blocks
         while self.machine.wants_peer_input and not self._checking:
             if not self._items:
-                if facts >= _FACTS_AT_ONCE or self.blocks_in >= most:
+                if facts >= at_once.read_fact_bytes or self.blocks_in >= most:
                     self.is_behind = True
                     return
                 try:

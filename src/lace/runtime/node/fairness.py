@@ -24,7 +24,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LONG_S = 0.01  # of processor time: what those who do not wait for it notice
 _SHORT_AGAIN = 16  # pieces of short work in a row after which an account is trusted again
-_LOOK_S = 0.02  # how often a thread that waits at a door checks whether its call was cancelled
 _Work = tuple["Future[Any]", Callable[[], Any]]
 
 
@@ -165,8 +164,9 @@ class FairDoor:
     It is the only one that is woken: a hundred who look and lie down again cost more than what most of them wait for.
     """
 
-    def __init__(self, places: int, clock: Callable[[], float] = thread_time) -> None:
+    def __init__(self, places: int, clock: Callable[[], float] = thread_time, *, look_s: float = 0.02) -> None:
         self._places = places
+        self._look_s = look_s  # how often a thread that waits checks whether its call was cancelled
         self._clock = clock  # of the work inside: another one than the thread's where that only waits for it
         self._lock = threading.Lock()
         self._waiting: FairQueue[threading.Condition] = FairQueue()
@@ -191,7 +191,7 @@ class FairDoor:
             try:
                 while not (self._places and self._waiting.first() is me):
                     check()
-                    me.wait(_LOOK_S)
+                    me.wait(self._look_s)
                 self._waiting.take()
                 self._places -= 1
             except BaseException:

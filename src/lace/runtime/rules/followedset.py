@@ -66,11 +66,19 @@ class FollowedSet(Protocol):
 class _Generations:
     """An evaluator, and its newest set."""
 
-    def __init__(self, evaluator: Evaluator) -> None:
+    def __init__(self, evaluator: Evaluator, thresholds: RuleThresholds | None = None) -> None:
         self._evaluator = evaluator
+        self._thresholds = thresholds or RuleThresholds()
         # A generation may outlive this, so it holds the evaluator and not what holds the generation.
         advertise, policy = partial(_advertise, evaluator), evaluator.policy
-        self._newest = Generation(0, IdSet(), advertise, policy.max_line_bytes, is_bare=policy.is_bare)
+        self._newest = Generation(
+            0,
+            IdSet(),
+            advertise,
+            policy.max_line_bytes,
+            is_bare=policy.is_bare,
+            min_columns=self._thresholds.min_claim_columns,
+        )
 
     @property
     def cursor(self) -> StoreCursor:
@@ -163,9 +171,8 @@ class SharedSet(_Generations):
         clock: Callable[[], float] = thread_time,
         thresholds: RuleThresholds | None = None,
     ) -> None:
-        super().__init__(evaluator)
+        super().__init__(evaluator, thresholds)
         self._store = evaluator.store
-        self._thresholds = thresholds or RuleThresholds()
         self._bill = SharedBill(clock)
         self._busy = threading.Lock()
         self._name = name  # under which the set is kept with the lace; empty: it is not
@@ -328,7 +335,9 @@ class SharedSet(_Generations):
         """Keep the newest set with the lace."""
         with self._busy:
             if self._name and self._kept != self._newest.number:
-                self._kept_as = keep(self._store, self._name, self.cursor, self._newest.ids)
+                self._kept_as = keep(
+                    self._store, self._name, self.cursor, self._newest.ids, self._thresholds.min_kept_ids
+                )
                 self._kept, self._kept_labels = self._newest.number, frozenset()
             roots = self._newest.known_roots() if self._kept_as else {}
             if not self._kept_labels.issuperset(roots):

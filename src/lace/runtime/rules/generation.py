@@ -20,11 +20,11 @@ from lace.interlace.claims.columns import column_parts
 from lace.interlace.claims.partitions import START_LENGTH, AdvertisementSet, Partition
 from lace.interlace.claims.recognition import WorkOut
 from lace.interlace.host import Call
+from lace.thresholds import RuleThresholds
 
 _MANY = 100_000
 _MOST_RECENT = 1024  # advertisements that are kept for the next link that has to list them
 _MOST_PARTITIONS: int = 64**START_LENGTH
-_FEWEST_COLUMNS = 1024  # advertisements below which columns of them are not worth their while
 _FOLLOWED_SHARE = 4  # if less than one in so many changed, the advertisements are changed too, else made again
 
 Advertise = Callable[[Iterable[str]], list[Advertisement]]
@@ -44,11 +44,13 @@ class Generation:
         *,
         is_bare: bool = False,
         roots: Roots | None = None,
+        min_columns: int = RuleThresholds().min_claim_columns,
     ) -> None:
         self.number = number
         self.ids = ids
         self.is_bare = is_bare  # whether no advertisement has a field: then the ids are all there is to say
         self._advertise = advertise
+        self._min_columns = min_columns
         self._max_line_bytes = max_line_bytes
         self._roots = roots or {}  # of the partitions by label, as far as they are known before anybody asks
         self._standard: AdvertisementSet | None = None
@@ -157,7 +159,7 @@ class Generation:
 
     def _all_advertisements(self) -> AdvertisementSet:
         ids = self.ids.ids()
-        if self.is_bare and len(ids) >= _FEWEST_COLUMNS:
+        if self.is_bare and len(ids) >= self._min_columns:
             standard = AdvertisementSet(self._max_line_bytes, column_parts(ids))
         else:
             standard = AdvertisementSet(self._max_line_bytes)
@@ -214,7 +216,14 @@ class Generation:
     def holding(self, ids: IdSet, tree: Tree = UNKNOWN, roots: Roots | None = None) -> Generation:
         """The next one, of these ids; `roots` of its partitions, where they are known."""
         return Generation(
-            self.number + 1, ids, self._advertise, self._max_line_bytes, tree, is_bare=self.is_bare, roots=roots
+            self.number + 1,
+            ids,
+            self._advertise,
+            self._max_line_bytes,
+            tree,
+            is_bare=self.is_bare,
+            roots=roots,
+            min_columns=self._min_columns,
         )
 
     def anew(self, records: Ids) -> Generation:

@@ -28,7 +28,6 @@ _ROOTS = "sendable-roots"
 _INDEX = "index"
 _MOST_KEPT = 4
 _MOST_LABELS = 4  # whose roots are kept, 131 kB each
-_FEWEST_IDS = 10_000  # below this an evaluation costs less than it is worth keeping
 _MOST_IDS = 4_000_000
 _DIGEST_BYTES = 32
 
@@ -45,9 +44,9 @@ class KeptSet:
     roots: dict[str, list[Partition]] = field(default_factory=dict)
 
 
-def keep(store: RecordStore, name: str, cursor: StoreCursor, ids: IdSet) -> bytes:
+def keep(store: RecordStore, name: str, cursor: StoreCursor, ids: IdSet, min_ids: int) -> bytes:
     """Keep a set, and forget the ones that were kept longest ago; the digest of what is kept, empty if nothing is."""
-    if not _FEWEST_IDS <= len(ids) <= _MOST_IDS:
+    if not min_ids <= len(ids) <= _MOST_IDS:
         return b""
     head = json.dumps([cursor.record, cursor.removal]).encode() + b"\n"
     # What came since is not sorted in: that would take as long as all the rest, and hold all ids three times.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, overload
 
 from lace.interlace.host import Payer
 from lace.interlace.runtimefacts import RuntimeFacts
+from lace.thresholds import RuleThresholds
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -41,9 +42,15 @@ class PolicyBook:
     """
 
     def __init__(
-        self, max_idle: int = 4, *, keeps_sets: bool = False, clock: Callable[[], float] = thread_time
+        self,
+        max_idle: int = 4,
+        *,
+        keeps_sets: bool = False,
+        clock: Callable[[], float] = thread_time,
+        thresholds: RuleThresholds | None = None,
     ) -> None:
         self._max_idle = max_idle
+        self._thresholds = thresholds or RuleThresholds()
         self._keeps_sets = keeps_sets  # with the lace
         self._clock = clock
         self._known: dict[SharingKey, _Known] = {}
@@ -56,12 +63,12 @@ class PolicyBook:
         from lace.runtime.rules.followedset import PrivateSet, SharedSet  # with the engine, which is slow to load
 
         if not policy.can_be_shared:
-            return PrivateSet(make_evaluator(policy, False)), None
+            return PrivateSet(make_evaluator(policy, False), self._thresholds), None
         key = policy.sharing_key(runtime)
         if (known := self._used(key)) is None:
             # Made without the lock: to recall a set takes its time, and the event loop gives sets back.
             name = key.kept_name if self._keeps_sets else ""
-            made = SharedSet(make_evaluator(policy, True), name, clock=self._clock)
+            made = SharedSet(make_evaluator(policy, True), name, clock=self._clock, thresholds=self._thresholds)
             known = self._used(key, _Known(made, policy.is_ours))
         return known.sends, key
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 RETRIES = 5
 REBASES = 64
-_SMALL_FILE_BYTES = 32 << 20
+SMALL_FILE_BYTES = 32 << 20
 Progress = Callable[[str, str], None]
 Session = Callable[[], "SparkSession"]
 
@@ -313,7 +313,7 @@ class Archive:
 
         return self.commit(work)
 
-    def compact(self, small_bytes: int = _SMALL_FILE_BYTES, file_rows: int = 1_000_000) -> State:
+    def compact(self, small_bytes: int = SMALL_FILE_BYTES, file_rows: int = 1_000_000) -> State:
         """Write small files together, in the order that lookups prune by."""
         from lace.spark.archive import rewrite
         from lace.spark.archive.executors import Steps

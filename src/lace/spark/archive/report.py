@@ -9,22 +9,28 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from lace.spark.archive.archive import Archive
+from lace.spark.archive.archive import SMALL_FILE_BYTES, Archive
 from lace.spark.archive.executors import Need, Steps
 from lace.spark.archive.publish import held_by
+from lace.spark.archive.rewrite import compactable
 from lace.spark.archive.tables import COUNTED
 from lace.spark.archive.versions import Commit, State
 from lace.spark.jobs.page import page
-from lace.spark.jobs.report import ArchiveReport, Counts, InputRow, PeerRow, StepRow, TableRow, shown
+from lace.spark.jobs.report import ArchiveReport, ChangeRow, Counts, InputRow, PeerRow, StepRow, TableRow, shown
 
 _LISTED = "advertise:"
+_LAST = "report.json"
 _ADDITIONS_SHOWN = 30
 _COMMITS_LOOKED_AT = 200
 
 
-def report(archive: Archive, others: Mapping[str, Path] | None = None) -> ArchiveReport:
-    """What there is to say about an archive as it is now; `others` are places to reconcile with."""
+def report(archive: Archive, others: Mapping[str, Path] | None = None, since: int | str | None = None) -> ArchiveReport:
+    """What there is to say about an archive as it is now; `others` are places to reconcile with.
+
+    `since` is an earlier version, or a time, to compare with; without it, the version of the last report.
+    """
     state = archive.log.state()
+    before = _earlier(archive, state) if since is None else archive.log.state(since)
     commits = archive.log.commits(range(max(state.oldest, state.version - _COMMITS_LOOKED_AT), state.version + 1))
     step = Steps(archive, state).step("report")
     # What is at other places is counted once it is looked at.
@@ -38,39 +44,93 @@ def report(archive: Archive, others: Mapping[str, Path] | None = None) -> Archiv
         inputs=_inputs(commits),
         steps=_steps(state, commits),
         tables=_tables(state),
-        facts={"archive": archive.files.uri, "version": str(state.version), "as of": commits[-1].time},
+        since="" if before is None else f"version {before.version}, {_moment(before.time)}",
+        changes=[] if before is None else _changes(before, state),
+        steps_behind=[
+            key
+            for key, result in state.results.items()
+            if state.count(state.since(result)) or state.removals > result.removals
+        ],
+        facts={"archive": archive.files.uri, "version": str(state.version), "as of": _moment(commits[-1].time)},
     )
 
 
-def write_report(archive: Archive, others: Mapping[str, Path] | None = None) -> ArchiveReport:
+def write_report(
+    archive: Archive, others: Mapping[str, Path] | None = None, since: int | str | None = None
+) -> ArchiveReport:
     """`report.html` and `report.json` at the root of the archive."""
-    found = report(archive, others)
+    found = report(archive, others, since)
     body = json.dumps(found.as_json(), indent=2, ensure_ascii=False) + "\n"
-    archive.files.replace("report.json", body.encode("utf-8", "backslashreplace"))
+    archive.files.replace(_LAST, body.encode("utf-8", "backslashreplace"))
     archive.files.replace("report.html", page(found).encode("utf-8", "backslashreplace"))
     return found
 
 
+def _earlier(archive: Archive, state: State) -> State | None:
+    """What the archive held when it was last reported on, if that can still be said and something changed since."""
+    try:
+        version = int(json.loads(archive.files.read(_LAST))["facts"]["version"])
+        return archive.log.state(version) if state.oldest <= version < state.version else None
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # none was made, or something else has its name
+        return None
+
+
+def _changes(before: State, now: State) -> list[ChangeRow]:
+    """What the log knows of two versions, where it differs."""
+    rows = [
+        ChangeRow(name="records", before=before.rows("records"), now=now.rows("records")),
+        ChangeRow(name="refused", before=before.rows("quarantine"), now=now.rows("quarantine")),
+        ChangeRow(name="batches", before=len(before.batches), now=len(now.batches)),
+        ChangeRow(name="removals", before=before.removals, now=now.removals),
+    ]
+    for name in sorted({*_listed(before), *_listed(now)}):
+        rows.append(ChangeRow(name=f"{name} may have", before=_may_have(before, name), now=_may_have(now, name)))
+        rows.append(ChangeRow(name=f"{name} was given", before=_given(before, name), now=_given(now, name)))
+    return [row for row in rows if row.before != row.now]
+
+
+def _listed(state: State) -> list[str]:
+    return sorted(key.removeprefix(_LISTED) for key in state.results if key.startswith(_LISTED))
+
+
+def _may_have(state: State, name: str) -> int:
+    result = state.results.get(_LISTED + name)
+    return 0 if result is None else result.counts.get(f"listed {name}", 0)
+
+
+def _given(state: State, name: str) -> int:
+    return sum(file.rows for file in held_by(state, name))
+
+
+def _moment(time: str) -> str:
+    return time[:19].replace("T", " ")
+
+
 def _peers(state: State, missing: Mapping[str, Counts]) -> list[PeerRow]:
     """Every peer that was listed for."""
-    names = [key.removeprefix(_LISTED) for key in state.results if key.startswith(_LISTED)]
-    return [
-        PeerRow(
-            name=name,
-            may_have=state.results[_LISTED + name].counts.get(f"listed {name}", 0),
-            given=sum(file.rows for file in held_by(state, name)),
-            lacks=sum(count for _, count in missing.get(name, ())),
-            partitions=state.results[_LISTED + name].counts.get(f"partitions {name}", 0),
+    found = []
+    for name in _listed(state):
+        may_have, given = _may_have(state, name), _given(state, name)
+        lacks = sum(count for _, count in missing.get(name, ()))
+        found.append(
+            PeerRow(
+                name=name,
+                may_have=may_have,
+                given=given,
+                lacks=lacks,
+                partitions=state.results[_LISTED + name].counts.get(f"partitions {name}", 0),
+                # What a peer was seen to lack counts for more than what it was given.
+                behind=lacks if name in missing else max(0, may_have - given),
+            )
         )
-        for name in sorted(names)
-    ]
+    return found
 
 
 def _inputs(commits: list[Commit]) -> list[InputRow]:
     additions = [(commit, commit.batch) for commit in commits if commit.batch is not None]
     return [
         InputRow(
-            when=commit.time[:19].replace("T", " "),
+            when=_moment(commit.time),
             files=len(batch.inputs),
             bytes=sum(item.size for item in batch.inputs.values()),
             counts=batch.counts,
@@ -91,6 +151,7 @@ def _steps(state: State, commits: list[Commit]) -> list[StepRow]:
 
 
 def _tables(state: State) -> list[TableRow]:
+    small = compactable(state, SMALL_FILE_BYTES)
     return [
         TableRow(
             name=name,
@@ -98,6 +159,7 @@ def _tables(state: State) -> list[TableRow]:
             files=len(state.table(name)),
             bytes=sum(file.bytes for file in state.table(name)),
             link=f"data/{name}/",
+            small_files=small[name],
         )
         for name in sorted({file.table for file in state.files})
     ]

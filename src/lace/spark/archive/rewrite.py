@@ -5,6 +5,7 @@ Rule: rows move, and none changes. Tables stay plain Parquet: readers need no li
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
@@ -162,6 +163,14 @@ def is_worth_compacting(state: State, small_bytes: int, *, is_here: bool) -> boo
     return any(len(small) > 1 for small in _small_files(state, small_bytes).values()) or (
         is_here and contents.is_worth_rebuilding(state)
     )
+
+
+def compactable(state: State, small_bytes: int) -> Counter[str]:
+    """How many small files of each table would be written together."""
+    found: Counter[str] = Counter()
+    for (table, *_), small in _small_files(state, small_bytes).items():
+        found[table] += len(small) if len(small) > 1 else 0
+    return found
 
 
 def _small_files(state: State, small_bytes: int) -> dict[tuple[str, ...], list[DataFile]]:

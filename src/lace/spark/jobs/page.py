@@ -7,8 +7,9 @@ Rule: the page needs nothing from elsewhere, and every text that came from a rec
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from math import sqrt
 from pathlib import Path
 from string import Template
 
@@ -17,6 +18,9 @@ from lace.spark.jobs.report import LARGEST_GROUPS, ArchiveReport, Counts, Quaran
 
 _TYPES = {"B": "Blob", "P": "Plex", "S": "Seal"}
 _MONTHS_SHOWN = 36
+_YEARS_SHOWN = 60
+_FEWEST_PLOTTED = 64  # records; a map of fewer is a list
+_STANDARD_DEVIATIONS = 6.0
 _RUNS_SHOWN = 12
 _LONGEST_TEXT = 300
 _CELL = 10
@@ -35,7 +39,7 @@ def page(report: ArchiveReport) -> str:
     peers = [
         _section("What each peer may have and lacks", _peers(report) or _bars(report.selected_by_peer)),
         _section("Selected by group and app", _bars(report.selected_by_coordinate)),
-        _section("Records by partition", _heat(report.by_partition), "a row for each first character, 64 × 64"),
+        _section("Records by partition", _heat(report.by_partition), "hashes should be spread evenly: these are not"),
         *(
             _section(f"{name} lacks {sum(count for _, count in counts):,}", _heat(counts), "records by partition")
             for name, counts in report.missing_by_archive.items()
@@ -43,15 +47,17 @@ def page(report: ArchiveReport) -> str:
     ]
     sections = [
         _tiles(report),
+        _section("What changed", _changes(report), f"since {report.since}" if report.since else ""),
         _section("Inputs", _inputs(report)),
         _flow(holdings),
         _section("Quarantine", _quarantine(report), tone="warn" if report.quarantined else ""),
         _flow(peers),
         _section("Steps", _steps(report), "how long the last runs took, newest right"),
-        _section("Tables", _tables(report)),
+        _section("Tables", _tables(report), _compaction(report)),
         _section("About this report", _facts(report)),
     ]
-    return _PAGE.substitute(title=_text(title), sections="".join(sections))
+    tone = "warn" if report.quarantined or any(row.behind for row in report.peers) else "well"
+    return _PAGE.substitute(title=_text(title), verdict=_text(report.verdict), tone=tone, sections="".join(sections))
 
 
 def _text(value: object) -> str:
@@ -114,13 +120,29 @@ def _bars(counts: Sequence[tuple[str, int]]) -> str:
 
 
 def _growth(by_month: Counts) -> str:
-    """Months while a reader can take them in, else years."""
-    if len(by_month) <= _MONTHS_SHOWN:
-        return _bars(by_month)
+    """Months while a reader can take them in, else years; those without a record too, so that a gap is seen."""
+    known = dict(by_month)
+    if months := _between(known, _MONTHS_SHOWN, _next_month):
+        return _bars([(month, known.get(month, 0)) for month in months])
     years: dict[str, int] = {}
     for month, count in by_month:
         years[month[:4]] = years.get(month[:4], 0) + count
-    return _bars(list(years.items()))
+    shown = _between(years, _YEARS_SHOWN, lambda year: f"{int(year) + 1:04}")
+    return _bars([(year, years.get(year, 0)) for year in shown or years])  # clocks may be centuries apart
+
+
+def _between(known: Iterable[str], most: int, following: Callable[[str], str]) -> list[str]:
+    """Everything from the first to the last; nothing if there would be too much of it."""
+    first, last = min(known, default=""), max(known, default="")
+    found = [first] if first else []
+    while found and found[-1] < last and len(found) <= most:
+        found.append(following(found[-1]))
+    return found if len(found) <= most else []
+
+
+def _next_month(month: str) -> str:
+    year, number = int(month[:4]), int(month[5:7])
+    return f"{year + number // 12:04}-{number % 12 + 1:02}"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
@@ -132,6 +154,17 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[
         for row in rows
     )
     return f"<div class=scroll><table class=rows><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _changes(report: ArchiveReport) -> str:
+    if not report.since:
+        return ""
+    if not report.changes:
+        return "<p>nothing that the log counts</p>"
+    rows = [
+        [_text(row.name), f"{row.before:,}", f"{row.now:,}", f"{row.now - row.before:+,}"] for row in report.changes
+    ]
+    return _table(["", "before", "now", "change"], rows, frozenset({1, 2, 3}))
 
 
 def _inputs(report: ArchiveReport) -> str:
@@ -148,19 +181,19 @@ def _inputs(report: ArchiveReport) -> str:
 def _quarantine(report: ArchiveReport) -> str:
     if not report.quarantined:
         return ""
-    rows = "".join(map(_quarantine_row, report.quarantine_rows))
+    rows = _table(["file", "byte", "rule", "reason"], map(_quarantine_row, report.quarantine_rows), frozenset({1}))
     more = report.quarantined - len(report.quarantine_rows)
     rest = f"<p class=note>and {more:,} more in the table quarantine</p>" if more > 0 else ""
     return _bars(report.rejected_by_rule) + rows + rest
 
 
-def _quarantine_row(row: QuarantineRow) -> str:
-    place = f"{_text(row.file)} byte {row.offset:,}"
-    return (
-        f"<details><summary><b>{_text(row.rule)}</b> {_text(row.reason)}</summary><dl><dt>place</dt><dd>{place}</dd>"
-        f"<dt>claims to be</dt><dd><code>{_text(row.hash) or 'nothing'}</code></dd><dt>length</dt><dd>{row.length:,}"
-        f" bytes</dd><dt>begins</dt><dd><code>{_text(row.begins)}</code></dd></dl></details>"
+def _quarantine_row(row: QuarantineRow) -> list[str]:
+    bytes_of_it = (
+        f"<details><summary>{_text(row.reason)}</summary><dl>"
+        f"<dt>claims to be</dt><dd><code>{_text(row.hash) or 'nothing'}</code></dd><dt>length</dt>"
+        f"<dd>{_size(row.length)}</dd><dt>begins</dt><dd><code>{_text(row.begins)}</code></dd></dl></details>"
     )
+    return [_text(row.file), f"{row.offset:,}", _text(row.rule), bytes_of_it]
 
 
 def _peers(report: ArchiveReport) -> str:
@@ -183,7 +216,7 @@ def _heat(counts: Counts) -> str:
     """A cell for each partition, darker for more; four steps are what an eye tells apart."""
     place = {character: at for at, character in enumerate(ALPHABET)}
     known = [(prefix, count) for prefix, count in counts if len(prefix) == 2 and set(prefix) <= set(place)]
-    if not known:
+    if not _is_uneven([count for _, count in known]):
         return ""
     most = max(count for _, count in known)
     cells = "".join(
@@ -196,6 +229,19 @@ def _heat(counts: Counts) -> str:
     legend = f"{len(known):,} of {len(ALPHABET) ** 2:,} partitions hold records, at most {most:,}"
     box = f'viewBox="0 0 {side} {side}"'
     return f'<svg class=heat {box} role=img aria-label="{legend}">{cells}</svg><p class=note>{legend}</p>'
+
+
+def _is_uneven(counts: Sequence[int]) -> bool:
+    """Whether counts by partition say more than how many there are: hashes are spread evenly, whatever they are of.
+
+    Of evenly spread records the sum of (found - expected)² / expected is about the number of partitions.
+    """
+    partitions, total = len(ALPHABET) ** 2, sum(counts)
+    expected = total / partitions
+    if total < _FEWEST_PLOTTED:
+        return False
+    strayed = sum((count - expected) ** 2 for count in counts) + (partitions - len(counts)) * expected**2
+    return strayed / expected > partitions + _STANDARD_DEVIATIONS * sqrt(2 * partitions)
 
 
 def _shade(count: int, most: int) -> int:
@@ -226,10 +272,26 @@ def _tables(report: ArchiveReport) -> str:
     if not report.tables:
         return ""
     rows = [
-        [f'<a href="{escape(row.link)}">{_text(row.name)}</a>', f"{row.rows:,}", f"{row.files:,}", _size(row.bytes)]
+        [
+            f'<a href="{escape(row.link)}">{_text(row.name)}</a>',
+            f"{row.rows:,}",
+            f"{row.files:,}",
+            _size(row.bytes),
+            _size(row.bytes // max(1, row.files)),
+        ]
         for row in report.tables
     ]
-    return _table(["table", "rows", "files", "size"], rows, frozenset({1, 2, 3}))
+    return _table(["table", "rows", "files", "size", "a file"], rows, frozenset({1, 2, 3, 4}))
+
+
+def _compaction(report: ArchiveReport) -> str:
+    """Whether compacting is worth it."""
+    if not report.tables:
+        return ""
+    small, files = sum(row.small_files for row in report.tables), sum(row.files for row in report.tables)
+    if not small:
+        return f"{files:,} files, none that compacting would write together"
+    return f"{small:,} of {files:,} files are small: `lace archive compact` writes them together"
 
 
 def _facts(report: ArchiveReport) -> str:

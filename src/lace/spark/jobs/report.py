@@ -22,6 +22,7 @@ _MONTH = 7  # characters of an ISO date
 TAI_OF_UNIX = 37  # seconds; close enough to put a record into its month
 SHOWN_BYTES = 48  # of a refused record's beginning
 QUARANTINE_ROWS = 50
+_NAMED_IN_VERDICT = 3  # peers
 
 Counts = list[tuple[str, int]]
 
@@ -67,6 +68,7 @@ class TableRow:
     files: int
     bytes: int
     link: str
+    small_files: int = 0  # that compacting would write together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,16 @@ class PeerRow:
     given: int
     lacks: int
     partitions: int  # that hold something for it
+    behind: int = 0  # records that it may have and has not got, as far as the archive knows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRow:
+    """One number, then and now."""
+
+    name: str
+    before: int
+    now: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +113,34 @@ class ArchiveReport:
     inputs: list[InputRow] = field(default_factory=list)
     steps: list[StepRow] = field(default_factory=list)
     tables: list[TableRow] = field(default_factory=list)
+    since: str = ""  # the earlier version that `changes` compares with; empty if there is none
+    changes: list[ChangeRow] = field(default_factory=list)
+    steps_behind: list[str] = field(default_factory=list)  # that have not seen the newest batch or removal
     facts: dict[str, str] = field(default_factory=dict)  # versions, plans, whatever names this report
 
+    @property
+    def verdict(self) -> str:
+        """The report in one sentence."""
+        parts = [
+            _number_of(self.records, "record"),
+            f"{self.quarantined:,} refused" if self.quarantined else "none refused",
+        ]
+        behind = sorted((row for row in self.peers if row.behind), key=lambda row: (-row.behind, row.name))
+        parts += [f"{row.name} is {row.behind:,} behind" for row in behind[:_NAMED_IN_VERDICT]]
+        if len(behind) > _NAMED_IN_VERDICT:
+            parts.append(f"{_number_of(len(behind) - _NAMED_IN_VERDICT, 'more peer')} behind")
+        if self.peers and not behind:
+            parts.append("every peer has what it may have")
+        if self.steps_behind:
+            parts.append(f"{_number_of(len(self.steps_behind), 'step')} to run again for what came since")
+        return ", ".join(parts)
+
     def as_json(self) -> dict[str, object]:
-        return asdict(self)
+        return {"verdict": self.verdict, **asdict(self)}
+
+
+def _number_of(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 class Tally(NamedTuple):
@@ -150,6 +186,9 @@ def shown(
     inputs: Sequence[InputRow] = (),
     steps: Sequence[StepRow] = (),
     tables: Sequence[TableRow] = (),
+    since: str = "",
+    changes: Sequence[ChangeRow] = (),
+    steps_behind: Sequence[str] = (),
     facts: Mapping[str, str] | None = None,
 ) -> ArchiveReport:
     """What was counted, as the report says it."""
@@ -172,6 +211,9 @@ def shown(
         inputs=list(inputs),
         steps=list(steps),
         tables=list(tables),
+        since=since,
+        changes=list(changes),
+        steps_behind=list(steps_behind),
         facts=dict(facts or {}),
     )
 
