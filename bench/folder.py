@@ -189,14 +189,14 @@ def changes(one: Path, other: Path, seconds: float, times: int) -> list[float]:
 
 
 @contextmanager
-def started(*commands: Sequence[str | Path]) -> Iterator[list[subprocess.Popen[bytes]]]:
+def started(*commands: Sequence[object]) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Programs that run while the block lasts."""
     running: list[subprocess.Popen[bytes]] = []
     try:
-        for words in commands:
-            running.append(
-                subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            )
+        running.extend(
+            subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for words in commands
+        )
         yield running
     finally:
         for process in running:

@@ -30,6 +30,7 @@ from lace.iltp.address import TcpAddress, UnixAddress
 from lace.interlace.events import Event, FixedPoint
 from lace.interlace.phases import Phase
 from lace.limits import MIB
+from lace.porcelain.policywatch import POLL_S
 from lace.records.validate import validate
 from lace.runtime.host.host import HostBounds
 from lace.runtime.link.session import Outcome
@@ -177,6 +178,25 @@ def test_a_silent_peer_costs_nothing_but_its_own_link(tmp_path: Path) -> None:
             assert outcome.result.fixed_point
             for stream in (*silent, stalled):
                 stream.abort()
+
+    asyncio.run(run())
+
+
+def test_the_link_of_who_left_ends_although_its_peer_never_comes_to_the_end_of_a_phase(tmp_path: Path) -> None:
+    assert POLL_S + NodeLimits().leaving_grace_s < 5 - 2  # what is promised, with two seconds for the machine
+
+    async def run() -> None:
+        acceptor = TransportOptions(clock=CLOCK.tai, signer=BOB, trusted=(ALICE.verifier,))
+        limits = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0, leaving_grace_s=0.05)
+        patient = terms_of(timeout_s=PATIENCE_S * 10)
+        async with serving([blob(b"server")], tmp_path, "ws", patient, transport=acceptor, limits=limits) as server:
+            assert server.node.know_members(frozenset((ALICE.verifier,))) == 0
+            stream = await dial(server.address, TransportOptions(clock=CLOCK.tai, signer=ALICE))  # and says nothing
+            await eventually(lambda: server.node.metrics.get("connections_active") == 1)
+            assert server.node.know_members(frozenset()) == 1
+            outcome = await server.next_outcome()
+            assert (outcome.abort, outcome.detail) == ("cut", "not a member of the group any more")
+            stream.abort()
 
     asyncio.run(run())
 

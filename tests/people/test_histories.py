@@ -7,17 +7,26 @@ the rules from the order in which things were done, not from what records say.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
 
 import pytest
 
-from lace.notation.tai import TAI
 from lace.people import forms
-from lace.records.model import Seal
+from lace.records.model import Plex, Seal
+from lace.records.retraction import retract_all, retract_versions, withdraws
+from lace.records.tip import JudgedVersion, TipPolicy, TipWriters, VersionState, judged, newest_first
+from lace.records.validate import validate
+from lace.records.write import encode_record
 from people.world import (
+    GROUP,
     Seen,
+    admin,
+    at,
     device,
+    dismissed,
     hashes,
     invite,
     left,
@@ -48,6 +57,8 @@ class World:
     heirs: dict[str, tuple[str, Seal]] = field(default_factory=dict)
     invitations: dict[str, int] = field(default_factory=dict)
     last: dict[str, tuple[frozenset[str], list[Seal]]] = field(default_factory=dict)
+    office: str = ""  # who besides anna is an admin now
+    usurped: list[str] = field(default_factory=list)  # keys that a dismissed admin let in afterwards
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
@@ -96,7 +107,9 @@ class World:
     # what happens
 
     def leave(self) -> None:
-        name = self.random.choice([n for n in PEERS[1:] if n not in self.out] or ["bob"])
+        name = self.random.choice([n for n in PEERS[1:] if n not in self.out and n != self.office] or ["bob"])
+        if name == self.office:
+            return  # an admin does not leave before that ends
         keys = [name, f"{name}-phone", *([self.heirs[name][0]] if name in self.rotated() else [])]
         for one in keys:
             seen = Seen(self.held["anna"].values())
@@ -130,18 +143,64 @@ class World:
         self.out.add(phone)
 
     def rotate(self) -> None:
-        name = self.random.choice([n for n in PEERS[1:] if n not in self.out and n not in self.rotated()] or [""])
+        may = [n for n in PEERS[1:] if n not in self.out and n not in self.rotated() and n != self.office]
+        name = self.random.choice(may or [""])
         if name:
             following, named = self.heirs[name]
             mine = [r for r in self.held[name].values() if r.signed_by == v(name) and r.plex.app in ("notes", "device")]
             self.put(name, named)
-            (plex,) = forms.left("club", v(name), TAI(at_of(self.tick())), hashes(mine))
+            (plex,) = forms.left(GROUP, v(name), at(self.tick()), hashes(mine))
             self.put(name, sealed(plex, following))
 
     def write(self) -> None:
         name = self.random.choice(PEERS)
         signer = self.random.choice((name, f"{name}-phone"))
         self.put(name, note(signer, self.tick(), f"n{self.second}"))
+
+    def retract(self) -> None:
+        """Somebody withdraws a name, one version of it, or a retraction; who was put out tries it as well."""
+        name = self.random.choice(PEERS)
+        notes = [record for record in self.held[name].values() if record.plex.app == "notes"]
+        if not notes:
+            return
+        aim = self.random.choice(notes)
+        said = retract_all() if self.random.random() < 0.5 else retract_versions([aim.hash])
+        plex = Plex(group=GROUP, app="notes", name=aim.plex.name, tai=at(self.tick()), headers=said)
+        record = self.put(name, sealed(plex, name))
+        if name in self.out:
+            self.forged.append(record)
+
+    def rewrite(self) -> None:
+        """A version of a name that others write as well."""
+        name = self.random.choice(PEERS)
+        self.put(name, note(name, self.tick(), self.random.choice(("shared", "common"))))
+
+    def appoint(self) -> None:
+        """Anna makes somebody an admin, who lets a guest in."""
+        free = [one for one in PEERS[1:] if one not in self.out and one not in self.rotated()]
+        if self.office or not free:
+            return
+        self.office = self.random.choice(free)
+        self.put("anna", admin(self.office, "anna", self.tick()))
+        self.meet("anna", self.office)
+        self.put(self.office, member(f"visitor{self.second}", self.office, self.tick()))
+
+    def dismiss(self) -> None:
+        """Anna takes the office back and says what stands; the former admin goes on as if nothing had happened."""
+        former, self.office = self.office, ""
+        if not former:
+            return
+        self.meet("anna", former)
+        seen = Seen(self.held["anna"].values())
+        orders = {row[0] for name, arity in (("ByAdmin", 1), ("AdminIn", 4)) for row in seen.rows(name, arity)}
+        stands = [r for r in self.held["anna"].values() if r.signed_by == v(former) and r.hash in orders]
+        self.put("anna", dismissed(former, "anna", self.tick(), *stands))
+        usurped = f"usurper{self.second}"
+        when = self.random.randrange(1, self.second + 2)
+        self.put(former, member(usurped, former, when))
+        self.put(former, admin(usurped, former, when))
+        self.forged.append(self.put(former, note(usurped, when, "by whom nobody let in")))
+        self.usurped.append(usurped)
 
     def forge(self) -> None:
         """A key that was put out writes on, with any date, and lets itself in every way it can."""
@@ -195,6 +254,7 @@ class World:
         moves = [
             (self.leave, 1), (self.rejoin, 1), (self.lose_device, 1), (self.rotate, 1), (self.write, 4),
             (self.forge, 2), (self.invite, 1), (self.copy, 1), (self.restore, 1), (self.some_meet, 4),
+            (self.retract, 3), (self.rewrite, 3), (self.appoint, 1), (self.dismiss, 1),
         ]  # fmt: skip
         for _ in range(steps):
             (move,) = self.random.choices([one for one, _ in moves], [weight for _, weight in moves])
@@ -211,10 +271,56 @@ class World:
         raise AssertionError("five peers do not come to an end")
 
 
-def at_of(second: int) -> str:
-    from people.world import at
+@dataclass(frozen=True)
+class Version:
+    """A record as tips are chosen by."""
 
-    return at(second)
+    hash: str
+    tai: str
+    group: str
+    app: str
+    signer: str | None
+    withdraws: tuple[str, ...]
+
+
+@lru_cache(maxsize=100_000)
+def version_of(record: Seal) -> Version:
+    read = validate(encode_record(record), verify_signature=False)
+    return Version(record.hash, record.plex.tai, GROUP, record.plex.app, record.signed_by, withdraws(read))
+
+
+def tips(held: Iterable[Seal], seen: Seen) -> dict[str, list[JudgedVersion[Version]]]:
+    """What each version of each note counts for, where members move the tips."""
+    since: dict[str, str] = {}
+    for who, start in seen.rows("Author", 2):
+        since[who] = min(start, since.get(who, start))
+    standing = frozenset((row[0], row[1]) for row in seen.rows("Standing", 2))
+    policy = TipPolicy(writers=(TipWriters(group=GROUP, since=since, standing=standing),))
+    named: dict[str, list[Version]] = {}
+    for record in held:
+        if record.plex.app == "notes":
+            named.setdefault(record.plex.name, []).append(version_of(record))
+    return {name: list(judged(newest_first(versions), policy)) for name, versions in named.items()}
+
+
+def counting(judged_versions: Iterable[JudgedVersion[Version]]) -> list[tuple[str, str, str]]:
+    """Those that stand, retract or are withdrawn, and by what: those that are barred count nowhere."""
+    barred = (VersionState.BARRED, VersionState.AHEAD)
+    return [(one.version.hash, one.state, one.by.hash if one.by else "") for one in judged_versions
+            if one.state not in barred]  # fmt: skip
+
+
+def defined_tip(world: World, versions: list[tuple[str, str, str]]) -> list[str]:
+    """The tip by the words of 081: the newest version that no newer one that counts withdraws."""
+    records = sorted((version_of(world.held["anna"][one[0]]) for one in versions), key=lambda one: (one.tai, one.hash))
+    said: list[tuple[str, ...]] = []
+    for one in reversed(records):
+        if any("all" in words or one.hash in words for words in said):
+            continue
+        if not one.withdraws:
+            return [one.hash]
+        said.append(one.withdraws)
+    return []
 
 
 def answers(world: World, name: str) -> dict[str, object]:
@@ -224,6 +330,8 @@ def answers(world: World, name: str) -> dict[str, object]:
         for predicate, arity in (("Admin", 1), ("Member", 1), ("Key", 2), ("Author", 2), ("Reader", 1), ("Invited", 1))
     }
     found["notes"] = {r.hash for r in world.held[name].values() if r.plex.app == "notes" and seen.counts(r)}
+    read = {name: counting(versions) for name, versions in tips(world.held[name].values(), seen).items()}
+    found["tips"] = {name: versions for name, versions in read.items() if versions}
     return found
 
 
@@ -240,9 +348,15 @@ def check(seed: int) -> None:
     assert not counted & {record.hash for record in world.forged}, seed
     held = {one for records in world.held.values() for one in records}
     assert {record.hash for record in world.stood if record.hash in held} <= counted, seed
+    tips_of = everywhere["anna"]["tips"]
+    assert isinstance(tips_of, dict)
+    for versions in tips_of.values():
+        assert not {one[0] for one in versions} & {record.hash for record in world.forged}, seed
+        assert [one[0] for one in versions if one[1] == VersionState.STANDS][:1] == defined_tip(world, versions), seed
     acting = {row[0] for row in everywhere["anna"]["Key"]}  # type: ignore[attr-defined]
     assert not acting & {v(one) for one in world.out}, seed
     members = {row[0] for row in everywhere["anna"]["Member"]}  # type: ignore[attr-defined]
+    assert not members & {v(one) for one in world.usurped}, seed
     for one_time, uses in world.invitations.items():
         begun = int(one_time.removeprefix("once")) + 1
         assert sum(v(f"guest{begun}-{number}") in members for number in range(4)) <= uses, seed

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import lace as api
-from lace.errors import NotFound
+from lace.errors import InvalidInput, NotFound
+from lace.folder.lacetree import FolderPlace, LaceTree
 from lace.people.kinds import PolicyKind
 from lace.people.root import Root
+from lace.porcelain.membership import appoint, dismiss
 from lace.porcelain.policy import set_policy
 from lace.records.keys import SigningKey
 from lace.records.tip import TipWriters
@@ -57,11 +59,89 @@ def test_the_policy_says_who_moves_a_tip_app_by_app(club: api.Lace) -> None:
 @pytest.mark.clause("083-TIP-01")
 def test_who_may_not_write_may_not_withdraw_either(club: api.Lace) -> None:
     with club:
-        club.retract("//club//notes//x", sign=EVE)
+        before = club.stat().records
+        with pytest.raises(InvalidInput, match="does not let this signer withdraw"):
+            club.retract("//club//notes//x", sign=EVE)
+        assert club.stat().records == before
+        plain = {"group": "club", "app": "notes", "name": "x", "sign": EVE}
+        club.put(b"", **plain, headers=[("Retract", "all")])  # as a program that knows no policy would
         assert club.get("//club//notes//x") == b"anna"
         club.retract("//club//notes//x", sign=ANNA)
         with pytest.raises(NotFound):
             club.get("//club//notes//x")
+
+
+@pytest.mark.clause("083-TIP-03")
+@pytest.mark.parametrize(
+    ("who", "by", "reads"),
+    [
+        ("admins", ANNA, "anna again"),
+        ("admins", FOUNDER, None),
+        ("members", FOUNDER, None),
+        ("members", EVE, "anna again"),
+        ("author", ANNA, "founder"),
+        ("author", FOUNDER, "anna again"),
+        ("author", EVE, "anna again"),
+    ],
+)
+def test_the_policy_says_whose_retractions_count(
+    club: api.Lace, tmp_path: Path, who: str, by: SigningKey, reads: str | None
+) -> None:
+    place = {"group": "club", "app": "notes", "name": "x"}
+    with club:
+        set_policy(club, {PolicyKind.TIP: f'writers = "members"\nretract = "{who}"\n'}, ROOT, FOUNDER)
+        club.put(b"anna again", **place, sign=ANNA)
+        club.put(b"", **place, sign=by, headers=[("Retract", "all")])
+        tips = [row.hash for row in club.list("//club//notes//x", tips=True)]
+        if reads is None:
+            assert tips == []
+            with pytest.raises(NotFound):
+                club.get("//club//notes//x")
+        else:
+            assert club.get("//club//notes//x") == reads.encode()
+            assert tips == [club.resolve("//club//notes//x")]
+        place_of_files = FolderPlace(group="club", app="notes")
+        tree = LaceTree(club, place_of_files, {})
+        tree.refresh()
+        shown = tree.shown.get("x")
+        expected = None if reads is None else club.record("//club//notes//x").parts.blob_hash
+        assert ((shown and not shown.is_withdrawn and shown.item.content) or None) == expected
+
+
+@pytest.mark.clause("083-TIP-03")
+def test_under_authors_alone_a_single_version_and_a_retraction_are_their_authors_to_withdraw(club: api.Lace) -> None:
+    with club:
+        set_policy(club, {PolicyKind.TIP: 'writers = "members"\nretract = "author"\n'}, ROOT, FOUNDER)
+        annas = club.resolve("//club//notes//x")
+        with pytest.raises(InvalidInput, match="does not let this signer withdraw"):
+            club.retract(annas, sign=FOUNDER)
+        (gone,) = club.retract(annas, sign=ANNA)
+        assert club.get("//club//notes//x") == b"founder"
+        with pytest.raises(InvalidInput, match="does not let this signer withdraw"):
+            club.undo(gone, sign=FOUNDER)
+        club.undo(gone, sign=ANNA)
+        assert club.get("//club//notes//x") == b"anna"
+
+
+def test_a_retraction_of_a_former_admin_stays_what_it_was(club: api.Lace) -> None:
+    place = {"group": "club", "app": "notes", "name": "x"}
+    with club:
+        set_policy(club, {PolicyKind.TIP: 'retract = "admins"\n'}, ROOT, FOUNDER)
+        appoint(club, ANNA.verifier, FOUNDER)
+        club.retract("//club//notes//x", sign=ANNA)
+        set_policy(club, {PolicyKind.RECEIVE: "Receive(P) :- Have(P).\n"}, ROOT, ANNA)
+        club.retract("//club//policy//receive", sign=ANNA)
+        dismiss(club, ANNA.verifier, FOUNDER)
+        with pytest.raises(NotFound):
+            club.get("//club//notes//x")
+        policy = club.policy()
+        assert policy is not None
+        assert set(policy.in_force.versions) == {PolicyKind.TIP}  # what an admin withdrew does not come back
+        with pytest.raises(NotFound):
+            club.get("//club//policy//receive")
+        club.put(b"late", **place, sign=ANNA)
+        club.put(b"", **place, sign=ANNA, headers=[("Retract", "all")])
+        assert club.get("//club//notes//x") == b"late"
 
 
 def test_a_changed_policy_changes_the_tips_of_an_open_lace(club: api.Lace) -> None:

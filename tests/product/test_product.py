@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from lace.cli.output.failure import ExitCode
+from product.communities import make_community
 from product.promises import broken_promises, exit_codes, meet, names_what_is_missing
+from product.sharing import broken_sharing, share
 from product.worlds import World, make_world
 
 AT_ONCE = 10
@@ -60,3 +62,34 @@ LARGE = 32 * 1024 * 1024
 def test_content_around_the_limit_of_one_record_keeps_the_promise(seed: int, tmp_path: Path) -> None:
     sizes = [(0, LARGE - 1, 1), (LARGE, 0), (1, LARGE + 1), (70 * 1024 * 1024, 1)][seed]
     keep_promises(make_world(1_000_000 + seed, tmp_path, sizes=sizes), tmp_path)
+
+
+SOME_BY_DAY, SOME_BY_NIGHT = 12, 1_000
+
+
+def keep_sharing(seed: int, folder: Path) -> None:
+    """Two exchanges of a pair out of a community, each looked at by new handles."""
+    made = make_community(seed, folder)
+    met = share(made)
+    if all(code in WELL for code in met.codes):
+        broken = list(broken_sharing(made, met))
+        assert not broken, "\n".join([*broken, str(made)])
+    for code, outcome in zip(met.codes, met.outcomes, strict=False):
+        is_named = names_what_is_missing(outcome) or code == ExitCode.INCOMPLETE
+        assert code in WELL or is_named, f"{outcome}\n{made}\nneither converged nor said why not"
+    again = share(made)
+    assert again.moved == 0, f"{made}\nthe second exchange moved {again.moved} records"
+    assert again.codes == met.codes, f"{made}\n{met.codes} became {again.codes}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(SOME_BY_DAY))
+def test_people_under_a_policy_can_read_on_both_sides_what_both_policies_give_them(seed: int, tmp_path: Path) -> None:
+    keep_sharing(seed, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(SOME_BY_DAY, SOME_BY_NIGHT, 10))
+def test_by_night_a_thousand_communities_keep_the_promise(start: int, tmp_path: Path) -> None:
+    for seed in range(start, start + 10):
+        keep_sharing(seed, tmp_path)

@@ -88,7 +88,14 @@ def test_spark_and_a_lace_give_the_same_tips(
     assert found["long"][2] == []  # its other writer lies further back than is looked at
 
 
-@pytest.mark.parametrize("rules", ['writers = "members"\n', 'writers = "anybody"\n[apps]\na = "admins"\n'])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        'writers = "members"\n',
+        'retract = "author"\nwriters = "anybody"\n[apps]\na = "admins"\n',
+        'writers = "anybody"\nretract = "members"\n',
+    ],
+)
 def test_spark_and_a_lace_give_the_same_tips_under_a_policy(
     spark: SparkSession, bundle: Path, tmp_path: Path, rules: str
 ) -> None:

@@ -13,13 +13,14 @@ from lace.folder.contested import KnownVersion, shown_of
 from lace.folder.trees import Item, ShownItem
 from lace.notation.digest import hasher
 from lace.notation.identifiers import RecordHash
+from lace.people.standing import PEOPLE_APPS
 from lace.porcelain.bulkreading import RECORDS_AT_ONCE, loaded
 from lace.porcelain.lace import Lace
 from lace.records.fileform import Attributes, FileKind, bases_of, read_attributes
 from lace.records.manifest import content_length, full_hash, is_manifest
 from lace.records.model import ValidRecord
 from lace.records.retraction import ALL
-from lace.records.tip import TipPolicy
+from lace.records.tip import EVERYBODYS, TipPolicy
 from lace.store.base import Entry, StoreCursor
 from lace.values import dataclass
 
@@ -157,6 +158,8 @@ class LaceTree:
                 if read > _MANY:
                     return None
                 parts = self._lace.load(record).parts
+                if parts.group == self._place.group and parts.app in PEOPLE_APPS:
+                    return None  # who may write here may be others now, so any name may show another version
                 if (parts.group, parts.app) == (self._place.group, self._place.app):
                     names.add(parts.name)
         return names
@@ -165,7 +168,8 @@ class LaceTree:
         name = self._place.relative(full)
         if name is None:
             return
-        admitted = list(_unless_named_as_withdrawn(entry for entry in reversed(entries) if policy.admits(entry)))
+        counting = [entry for entry in reversed(entries) if policy.admits(entry)]
+        admitted = list(_within_reach(list(_unless_named_as_withdrawn(counting, policy)), policy))
         alone = self._known.get(admitted[0].hash) if len(admitted) == 1 else None
         if alone is not None:
             versions = [KnownVersion(admitted[0].hash, admitted[0].tai, admitted[0].signer, None, alone)]
@@ -196,14 +200,29 @@ class LaceTree:
         return known if known is not None else item_of(self._lace, record, reads_content=self._reads_content)
 
 
-def _unless_named_as_withdrawn(newest_first: Iterable[Entry]) -> Iterator[Entry]:
+def _within_reach(newest_first: Sequence[Entry], policy: TipPolicy) -> Iterator[Entry]:
+    """The versions but those that a retraction of everything withdraws without touching what others wrote (083)."""
+    gone: set[str] = set()
+    for place, entry in enumerate(newest_first):
+        reach = policy.reach(entry)
+        if reach in gone:
+            continue
+        older = newest_first[place + 1 :] if entry.withdraws == (ALL,) and reach != EVERYBODYS else ()
+        if any(not one.withdraws and policy.reach(one) != reach for one in older):
+            gone.add(reach)
+        else:
+            yield entry
+
+
+def _unless_named_as_withdrawn(newest_first: Iterable[Entry], policy: TipPolicy) -> Iterator[Entry]:
     """The versions but those that a retraction withdraws by their hash, and such retractions themselves (081)."""
-    withdrawn: set[str] = set()
+    withdrawn: set[tuple[str, str]] = set()
     for entry in newest_first:
-        if entry.hash in withdrawn:
+        reach = policy.reach(entry)
+        if (entry.hash, reach) in withdrawn:
             continue
         if entry.withdraws and entry.withdraws != (ALL,):
-            withdrawn.update(entry.withdraws)
+            withdrawn.update((record, reach) for record in entry.withdraws)
         else:
             yield entry
 

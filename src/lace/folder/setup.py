@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -101,5 +100,5 @@ def opened_folder(
             sign=settings.sign,
             ignored=ignoring(root / IGNORE_FILE),
             limits=limits,
-            now_ns=time.time_ns,
+            now_ns=lambda: lace.clock.tai().to_unix_ns(),
         )

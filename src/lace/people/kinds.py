@@ -58,12 +58,21 @@ class Writers(StrEnum):
     ADMINS = "admins"
 
 
+class Retracting(StrEnum):
+    """Whose retractions count."""
+
+    MEMBERS = "members"
+    ADMINS = "admins"
+    AUTHOR = "author"  # of what is withdrawn, and nobody else
+
+
 @dataclass(frozen=True, slots=True)
 class TipRules:
-    """Who may move a tip in a group: in general, and in some apps."""
+    """Who may move a tip in a group: in general, and in some apps; and who may withdraw versions."""
 
     writers: Writers = Writers.ANYBODY
     apps: tuple[tuple[str, Writers], ...] = ()
+    retract: Retracting | None = None  # None: whoever may move the tip
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,7 @@ def kind_of(text: str, name: str) -> PolicyKind:
     """The kind of a text, by what it defines."""
     if name.endswith(".toml"):
         keys = set(_toml(text, name))
-        return PolicyKind.TIP if keys & {"writers", "apps"} or not keys else PolicyKind.QUOTA
+        return PolicyKind.TIP if keys & {"writers", "retract", "apps"} or not keys else PolicyKind.QUOTA
     source, _ = read_annotated_all(text, name=name)
     return _kind_of_rules(source.program, name)
 
@@ -164,9 +173,18 @@ def _tip_rules(table: dict[str, Any], name: str) -> TipRules:
     if not isinstance(apps, dict):
         _refuse(name, "[apps] is a table: the app, and who may move its tips", apps)
     writers = _writers(table.pop("writers", Writers.ANYBODY), name)
+    retract = _retracting(table.pop("retract", None), name)
     for word in table:
-        _refuse(name, f"a tip policy has `writers` and [apps]; {nearest(word, ('writers', 'apps'))}", word)
-    return TipRules(writers, tuple(sorted((str(app), _writers(word, name)) for app, word in apps.items())))
+        near = nearest(word, ("writers", "retract", "apps"))
+        _refuse(name, f"a tip policy has `writers`, `retract` and [apps]; {near}", word)
+    return TipRules(writers, tuple(sorted((str(app), _writers(word, name)) for app, word in apps.items())), retract)
+
+
+def _retracting(word: object, name: str) -> Retracting | None:
+    if word is not None and word not in set(Retracting):
+        near = nearest(str(word), Retracting)
+        _refuse(name, f"who may withdraw is one of {', '.join(Retracting)}{'; ' + near if near else ''}", word)
+    return None if word is None else Retracting(str(word))
 
 
 def _writers(word: object, name: str) -> Writers:

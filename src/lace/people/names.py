@@ -19,13 +19,12 @@ import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from lace.datalog.language.syntax import Predicate
 from lace.errors import InvalidText, KeyUnavailable, StoreError, excerpt
 from lace.facts.derive import field_occurrences
 from lace.notation.identifiers import Verifier
 from lace.notation.tai import TAI
 from lace.people.root import Root, pinned_root
-from lace.people.standing import MEMBER_APP, derived
+from lace.people.standing import ENTRY, MEMBER, MEMBER_APP, rows_in_force
 from lace.records.model import Plex
 from lace.records.validate import validate
 from lace.store.base import Entry, RecordStore
@@ -37,7 +36,6 @@ CALLED = "Called"
 PETNAME = re.compile(r"[^\W_][\w-]*(?:\.[\w-]+)*")  # so that the full stop of a rule does not belong to it
 MOST = 64
 RESERVED = frozenset(("admin", "app", "founder", "group", "people"))  # what templates of rules are filled with
-_MEMBER = Predicate("Member", 1)
 _IN_RULES = re.compile(rf"@({PETNAME.pattern}(?:/{PETNAME.pattern})?)")
 
 
@@ -168,7 +166,7 @@ def _told(store: RecordStore) -> Iterator[KeyName]:
     root = pinned_root(store)
     if root is None:
         return
-    members = {row[0] for row in derived(store, root, _MEMBER)}
+    members = {row[0] for row in rows_in_force(store, root, MEMBER)}
     yield from _own_names(store, root, members)
     for entry in store.entries(root.group, NAME_APP):
         if (
@@ -181,7 +179,7 @@ def _told(store: RecordStore) -> Iterator[KeyName]:
 
 
 def _own_names(store: RecordStore, root: Root, members: set[str]) -> Iterator[KeyName]:
-    counting = {record: verifier for record, verifier, _ in derived(store, root, Predicate("Entry", 3))}
+    counting = {record: verifier for record, verifier, _ in rows_in_force(store, root, ENTRY)}
     newest: dict[str, Entry] = {}
     for entry in store.entries(root.group, MEMBER_APP):
         verifier = counting.get(entry.hash)

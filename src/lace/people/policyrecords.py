@@ -96,8 +96,13 @@ def version_in_force(
 def withdrawn_versions(
     store: RecordStore, root: Root, admins: frozenset[Verifier], kind: PolicyKind, tips: TipPolicy
 ) -> frozenset[RecordHash]:
-    """The versions of one kind that admins in force withdrew, and the retractions that say so."""
-    ours = (entry for entry in store.newest_first(root.group, POLICY_APP, kind) if entry.signer in admins)
+    """The versions of one kind that admins withdrew, and the retractions that say so, if they count."""
+    kept = kept_of_admins(store, root)
+    ours = (
+        entry
+        for entry in store.newest_first(root.group, POLICY_APP, kind)
+        if entry.signer in admins or (entry.hash, entry.signer) in kept
+    )
     gone = (VersionState.WITHDRAWN, VersionState.RETRACTS)
     return frozenset(one.version.hash for one in judged(ours, tips) if one.state in gone)
 
@@ -113,12 +118,9 @@ def versions_of(
 ) -> Iterator[PolicyVersion]:
     """Every version of one kind, newest first, with why it is in force or is not."""
     is_taken = False
-    kept: frozenset[tuple[str, str]] | None = None
+    kept = kept_of_admins(store, root)
     for entry in store.newest_first(root.group, POLICY_APP, kind):
-        is_admins = entry.signer in admins
-        if not is_admins and entry.signer is not None:
-            kept = kept_of_admins(store, root) if kept is None else kept
-            is_admins = (entry.hash, entry.signer) in kept
+        is_admins = entry.signer in admins or (entry.hash, entry.signer) in kept
         if only_by_admins and not is_admins:
             continue
         version = _version(store, kind, entry, tips, is_admins=is_admins, is_taken=is_taken)

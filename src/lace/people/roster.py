@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from functools import lru_cache
 
-from lace.datalog.language.annotations import read_annotated
 from lace.datalog.language.syntax import Predicate
-from lace.datalog.language.validate import LOCAL_PROFILE, CheckedProgram, check_program
 from lace.datalog.source import MemorySource
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash, Verifier
 from lace.people.root import Root
-from lace.people.standing import people_facts
-from lace.people.wording import core_rules
+from lace.people.standing import checked_core_rules, people_facts
 from lace.store.base import RecordStore
 from lace.values import dataclass
 
@@ -89,12 +85,6 @@ class Roster:
             found = self.of_key(word)
             return [] if found is None else [found]
         return [one for one in self.people if one.called == word]
-
-
-@lru_cache(maxsize=8)
-def checked_core_rules(root: Root) -> CheckedProgram:
-    """The core rules of a group and its founder, ready to be evaluated."""
-    return check_program(read_annotated(core_rules(root), name="core.lace").program, LOCAL_PROFILE)
 
 
 class PeopleStanding:

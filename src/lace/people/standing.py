@@ -26,14 +26,15 @@ ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP = "admin", "member", "device", "in
 LEFT_APP, SUCCESSOR_APP, POLICY_APP = "left", "successor", "policy"
 PEOPLE_APPS = (ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP, LEFT_APP, SUCCESSOR_APP, POLICY_APP)
 ADMIN, MEMBER, KEPT = Predicate("Admin", 1), Predicate("Member", 1), Predicate("KeptNamed", 2)
-_Kept = dict[tuple[Root, Predicate], tuple[tuple[str, ...], frozenset[Verifier]]]
-_KeptRows = dict[tuple[Root, Predicate], tuple[tuple[str, ...], list[tuple[str, ...]]]]
-_KEPT_ROWS: WeakKeyDictionary[RecordStore, _KeptRows] = WeakKeyDictionary()
-_KEPT: WeakKeyDictionary[RecordStore, _Kept] = WeakKeyDictionary()
+AUTHOR, STANDING, ENTRY = Predicate("Author", 2), Predicate("Standing", 2), Predicate("Entry", 3)
+_ASKED = (ADMIN, MEMBER, KEPT, AUTHOR, STANDING, ENTRY)
+_Answered = tuple[Root, tuple[str, ...], dict[Predicate, list[tuple[str, ...]]]]
+_ANSWERED: WeakKeyDictionary[RecordStore, _Answered] = WeakKeyDictionary()
 
 
 @lru_cache(maxsize=8)
-def _core_program(root: Root) -> CheckedProgram:
+def checked_core_rules(root: Root) -> CheckedProgram:
+    """The core rules of a group and its founder, ready to be evaluated."""
     return check_program(read_annotated(core_rules(root), name="core.lace").program, LOCAL_PROFILE)
 
 
@@ -46,12 +47,18 @@ def people_facts(store: RecordStore, group: str, apps: Iterable[str] = PEOPLE_AP
                 yield from derive_facts(validate(stored, verify_signature=False))
 
 
-def derived(store: RecordStore, root: Root, predicate: Predicate) -> list[tuple[str, ...]]:
-    """The facts of a predicate of the core rules, sorted."""
+def rows_in_force(store: RecordStore, root: Root, predicate: Predicate) -> list[tuple[str, ...]]:
+    """The facts of one of a few predicates of the core rules, sorted.
+
+    They are worked out together, and again only when people records change.
+    """
     from lace.datalog.engine import evaluate  # loads numpy: a command that asks nobody does without
 
-    source = MemorySource(people_facts(store, root.group))
-    return evaluate(_core_program(root), [source]).rows(predicate)
+    records, kept = people_signature(store, root.group), _ANSWERED.get(store)
+    if kept is None or kept[:2] != (root, records):
+        found = evaluate(checked_core_rules(root), [MemorySource(people_facts(store, root.group))])
+        kept = _ANSWERED[store] = (root, records, {asked: found.rows(asked) for asked in _ASKED})
+    return kept[2][predicate]
 
 
 def admins_in_force(store: RecordStore, root: Root) -> frozenset[Verifier]:
@@ -65,29 +72,13 @@ def members_in_force(store: RecordStore, root: Root) -> frozenset[Verifier]:
 
 
 def people_named(store: RecordStore, root: Root, predicate: Predicate) -> frozenset[Verifier]:
-    """The people for whom a predicate of the core rules holds; worked out again only when people records change."""
-    kept = _KEPT.setdefault(store, {})
-    records = people_signature(store, root.group)
-    found = kept.get((root, predicate))
-    if found is None or found[0] != records:
-        people = frozenset(Verifier(verifier) for (verifier,) in derived(store, root, predicate))
-        found = kept[root, predicate] = (records, people)
-    return found[1]
+    """The people for whom a predicate of the core rules holds."""
+    return frozenset(Verifier(verifier) for (verifier,) in rows_in_force(store, root, predicate))
 
 
 def kept_of_admins(store: RecordStore, root: Root) -> frozenset[tuple[str, str]]:
     """The records of former admins that count although they are not admins any more: each with who signed it."""
     return frozenset((record, signer) for record, signer in rows_in_force(store, root, KEPT))
-
-
-def rows_in_force(store: RecordStore, root: Root, predicate: Predicate) -> list[tuple[str, ...]]:
-    """What `derived` gives, worked out again only when people records change."""
-    kept = _KEPT_ROWS.setdefault(store, {})
-    records = people_signature(store, root.group)
-    found = kept.get((root, predicate))
-    if found is None or found[0] != records:
-        found = kept[root, predicate] = (records, derived(store, root, predicate))
-    return found[1]
 
 
 def people_signature(store: RecordStore, group: str) -> tuple[str, ...]:

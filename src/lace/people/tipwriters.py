@@ -7,16 +7,23 @@ rules decide what counts; but only an admin moves the tip of a policy. Other app
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from lace.datalog.language.syntax import Predicate
-from lace.people.kinds import PolicyKind, TipRules, Writers, read_policy
+from lace.people.kinds import PolicyKind, Retracting, TipRules, Writers, read_policy
 from lace.people.policyrecords import policy_in_force
 from lace.people.root import Root, pinned_root
-from lace.people.standing import PEOPLE_APPS, POLICY_APP, admins_in_force, rows_in_force
+from lace.people.standing import (
+    AUTHOR,
+    PEOPLE_APPS,
+    POLICY_APP,
+    STANDING,
+    admins_in_force,
+    kept_of_admins,
+    rows_in_force,
+)
 from lace.records.tip import TipPolicy, TipWriters
 from lace.store.base import RecordStore
 
-AUTHOR, STANDING = Predicate("Author", 2), Predicate("Standing", 2)  # of the core rules
 EVER = ""  # before every time
 
 
@@ -29,23 +36,23 @@ def tip_writers(store: RecordStore, tips: TipPolicy) -> tuple[TipWriters, ...]:
     text = policy.text(PolicyKind.TIP) if policy is not None else None
     admins = {str(admin): EVER for admin in admins_in_force(store, root)}
     found = [
-        TipWriters(group=root.group, apps=frozenset((POLICY_APP,)), since=admins),
+        TipWriters(group=root.group, apps=frozenset((POLICY_APP,)), since=admins, standing=kept_of_admins(store, root)),
         TipWriters(group=root.group, apps=frozenset(PEOPLE_APPS)),
     ]
     if text is None:
         return tuple(found)
     rules = read_policy(PolicyKind.TIP, text)
     assert isinstance(rules, TipRules)
-    needs_members = Writers.MEMBERS in (rules.writers, *(writers for _, writers in rules.apps))
-    authors, stands = _authors(store, root) if needs_members else ({}, Stands())
+    asked = {rules.writers, rules.retract, *(writers for _, writers in rules.apps)}
+    authors, stands = _authors(store, root) if "members" in asked else ({}, Stands())
+    members = TipWriters(group=root.group, since=authors, standing=stands)
+    by_admins = TipWriters(group=root.group, since=admins, standing=kept_of_admins(store, root))
+    retracting = {Retracting.MEMBERS: members, Retracting.ADMINS: by_admins}.get(rules.retract or Retracting.AUTHOR)
+    is_own_only = rules.retract is Retracting.AUTHOR
     for app, writers in (*rules.apps, (None, rules.writers)):
+        of = {Writers.ANYBODY: TipWriters(group=root.group), Writers.ADMINS: by_admins, Writers.MEMBERS: members}
         apps = None if app is None else frozenset((app,))
-        if writers is Writers.ANYBODY:
-            found.append(TipWriters(group=root.group, apps=apps))
-        elif writers is Writers.ADMINS:
-            found.append(TipWriters(group=root.group, apps=apps, since=admins))
-        else:
-            found.append(TipWriters(group=root.group, apps=apps, since=authors, standing=stands))
+        found.append(replace(of[writers], apps=apps, retracting=retracting, is_own_only=is_own_only))
     return tuple(found)
 
 

@@ -180,7 +180,9 @@ def dismiss(lace: Lace, verifier: Verifier, sign: SigningKey) -> PeopleWritten:
         )
     counted = {row[0] for name, arity in (("ByAdmin", 1), ("AdminIn", 4)) for row in standing.rows(name, arity)}
     stands = [
-        entry.hash for entry in lace.store.entries(root.group) if entry.signer == verifier and entry.hash in counted
+        entry.hash
+        for entry in lace.store.entries(root.group)
+        if entry.signer == verifier and (entry.hash in counted or entry.withdraws)
     ]
     at = _after(lace, root, verifier)
     written = _sign(lace, sign, forms.admin_out(root.group, verifier, at, stands))

@@ -15,7 +15,7 @@ from lace.porcelain.tips import who_and_when
 from lace.records.coordinate import Coordinate, is_place, parse_coordinate
 from lace.records.model import Header
 from lace.records.retraction import retract_all, retract_versions
-from lace.records.tip import JudgedVersion, VersionState
+from lace.records.tip import EVERYBODYS, JudgedVersion, VersionState
 from lace.store.base import Entry
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _write(lace: Lace, wanted: Sequence[Retracting], sign: Signer | str | None, 
     for where, headers in wanted:
         merged.setdefault(where, {}).update(dict.fromkeys(headers))
     with lace.batch() as batch:
-        return [
+        written = [
             batch.put(
                 b"",
                 group=where.group,
@@ -56,6 +56,22 @@ def _write(lace: Lace, wanted: Sequence[Retracting], sign: Signer | str | None, 
             )
             for where, headers in merged.items()
         ]
+    refused = [where for where, record in zip(merged, written, strict=True) if _is_idle(lace, where, record)]
+    if refused:
+        lace.store.delete(*written)
+        message = "the policy of this lace does not let this signer withdraw it: `lace policy show` says who may"
+        raise InvalidInput(message, rule="retract-policy", place=str(refused[0]))
+    return written
+
+
+def _is_idle(lace: Lace, where: Coordinate, record: RecordHash) -> bool:
+    """Whether the policy keeps a retraction from withdrawing anything."""
+    versions = list(lace.history(where))
+    mine = next(found for found in versions if found.version.hash == record)
+    if mine.state is VersionState.BARRED:
+        return True
+    is_limited = lace.tip_policy().reach(mine.version) != EVERYBODYS
+    return is_limited and all(found.by is None or found.by.hash != record for found in versions)
 
 
 def _newest(lace: Lace, where: Coordinate) -> Entry | None:

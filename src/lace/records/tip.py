@@ -15,6 +15,7 @@ from lace.notation.tai import MAX_TAI_NS, TAI
 from lace.records.retraction import ALL, Withdraws
 from lace.values import dataclass
 
+EVERYBODYS, UNSIGNED = "", "unsigned"  # where versions withdraw others whoever signed them; of those nobody signed
 LOOKED_AT = 1_000  # of the newest versions, how many are searched for further writers
 
 
@@ -52,6 +53,8 @@ class TipWriters:
     apps: frozenset[str] | None = None
     since: Mapping[str, str] | None = None  # a key that may, and from when on; None: anybody, signed or not
     standing: frozenset[tuple[str, str]] = frozenset()  # versions, with their signers, that count whoever may write now
+    retracting: TipWriters | None = None  # whose retractions count, if not those of whoever may write
+    is_own_only: bool = False  # a version withdraws none but those of its own signer
 
     def covers(self, version: CoordinateVersion) -> bool:
         """Whether these are the writers of a version's coordinate."""
@@ -59,6 +62,8 @@ class TipWriters:
 
     def admit(self, version: CoordinateVersion) -> bool:
         """Whether the writer of a version may write there."""
+        if version.withdraws and self.retracting is not None:
+            return self.retracting.admit(version)
         signer = version.signer or ""
         if self.since is None or (version.hash, signer) in self.standing:
             return True
@@ -91,6 +96,11 @@ class TipPolicy:
     def may_write(self, version: CoordinateVersion) -> bool:
         """Whether the writer of a version may write at its coordinate."""
         return next((rule.admit(version) for rule in self.writers if rule.covers(version)), True)
+
+    def reach(self, version: CoordinateVersion) -> str:
+        """Which versions of a coordinate may withdraw each other: all with the same answer."""
+        is_own_only = next((rule.is_own_only for rule in self.writers if rule.covers(version)), False)
+        return (version.signer or UNSIGNED) if is_own_only else EVERYBODYS
 
 
 def tip_order(version: OrderedVersion) -> tuple[str, str]:
@@ -129,8 +139,13 @@ class Withdrawals(Generic[V]):
 
     def __init__(self, policy: TipPolicy) -> None:
         self._policy = policy
-        self._single: dict[str, V] = {}
-        self.all: V | None = None  # the newest that counts and withdraws everything before it
+        self._single: dict[tuple[str, str], V] = {}
+        self._all: dict[str, V] = {}  # the newest that count and withdraw everything before them, by their reach
+
+    @property
+    def leave_nothing(self) -> bool:
+        """Whether every older version is withdrawn."""
+        return EVERYBODYS in self._all
 
     @classmethod
     def of(cls, versions: Iterable[V], policy: TipPolicy) -> Self:
@@ -145,10 +160,11 @@ class Withdrawals(Generic[V]):
         """Judge the next older version, and take in what it withdraws."""
         judged = self.judge(version)
         if judged.state is VersionState.RETRACTS:
+            reach = self._policy.reach(version)
             if ALL in version.withdraws:
-                self.all = self.all or version
+                self._all.setdefault(reach, version)
             for record in version.withdraws:
-                self._single.setdefault(record, version)
+                self._single.setdefault((record, reach), version)
         return judged
 
     def judge(self, version: V) -> JudgedVersion[V]:
@@ -157,7 +173,8 @@ class Withdrawals(Generic[V]):
             return JudgedVersion(version, VersionState.AHEAD)
         if not self._policy.may_write(version):
             return JudgedVersion(version, VersionState.BARRED)
-        for by in (self._single.get(version.hash), self.all):
+        reach = self._policy.reach(version)
+        for by in (self._single.get((version.hash, reach)), self._all.get(reach)):
             if by is not None and tip_order(by) > tip_order(version):  # 081-MEAN-02
                 return JudgedVersion(version, VersionState.WITHDRAWN, by)
         return JudgedVersion(version, VersionState.RETRACTS if version.withdraws else VersionState.STANDS)
@@ -174,7 +191,7 @@ def standing(versions: Iterable[V], policy: TipPolicy) -> Iterator[V]:
     for version in versions:
         if withdrawals.meet(version).state is VersionState.STANDS:
             yield version
-        elif withdrawals.all is not None:  # nothing older can stand
+        elif withdrawals.leave_nothing:
             return
 
 

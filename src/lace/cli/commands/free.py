@@ -12,7 +12,8 @@ from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.links import link_options, make_terms
 from lace.cli.options.peerchoices import PeerType
 from lace.cli.options.remotes import dialled
-from lace.cli.output.output import count_of, human_size, json_option, print_json, say
+from lace.cli.output.output import json_option, print_json, say
+from lace.cli.output.words import count_of, human_size
 
 if TYPE_CHECKING:
     from lace.notation.identifiers import RecordHash

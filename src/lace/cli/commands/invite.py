@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lace.cli.commands.key import ring_names
 from lace.cli.commands.member import ROLES
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.people import admin_key, print_written, signer_option, successors, told
-from lace.cli.output.output import json_option, print_json_lines
+from lace.cli.output.output import json_option, print_json_lines, say
 from lace.cli.output.tables import print_table
 from lace.cli.output.text import visible_line
 from lace.cli.output.words import count_of
@@ -49,7 +48,7 @@ class SpanType(click.ParamType[int]):
 @click.option("--address", metavar="ADDRESS", help="Where they dial; remembered for later invitations.")
 @click.option("--pin", metavar="PIN", help="Over wss: the pin of the certificate there, as `lace cert` prints it.")
 @click.option("--no-qr", is_flag=True, help="Print the line alone, without a QR code.")
-@click.option("--as", "own_name", metavar="NAME", help="What the others call you, unless they know; else as your key.")
+@click.option("--as", "own_name", metavar="NAME", help="Publish this as your name, which the others see.")
 @click.option("--list", "listing", is_flag=True, help="List the invitations and what became of them.")
 @click.option("--withdraw", is_flag=True, help="Withdraw the invitation for NAME; whom it let in stays.")
 @signer_option
@@ -74,6 +73,9 @@ def command(
     The line goes to whom you invite, by any safe way; they run `lace join LINE`. It holds the secret of a one-time key
     that an admin's record names, with its role, uses and end; whoever holds the secret signs their own member record
     with it. So a server that carries the records cannot invite anybody. Withdraw a line that went astray.
+
+    NAME travels with the invitation: it is what the others call the newcomer, unless they choose otherwise. Your own
+    name, as your ring of keys knows it, goes nowhere; --as publishes one.
     """
     if listing:
         with opened(path) as lace:
@@ -96,14 +98,17 @@ def command(
         )
         commit_successor(lace, key, successors())
         mine = find_person(lace, key.verifier)
-        if not mine.called and (name_here := ring_names().get(key.verifier)):
-            admit(lace, key.verifier, key, called=own_name or name_here)
+        if own_name is not None and own_name != mine.called:
+            admit(lace, key.verifier, key, called=own_name)
+        is_nameless = not (own_name or mine.called)
     who = visible_line(name or (f"{uses} people" if uses > 1 else "the person who gets it"))
     sentence = f"for {who}, until {_day(found.until)}; it lets in {count_of(uses, 'person', 'people')} as {role}:"
     print_line(
         found.line, sentence, qr=not no_qr, as_json=as_json, called=name, role=role, uses=uses, expires=found.until,
         record=found.record,
     )  # fmt: skip
+    if is_nameless:
+        say("the others see your key and no name of yours; --as NAME publishes one", err=True)
 
 
 def _withdraw(path: Path, name: str | None, sign: str | None, as_json: bool) -> None:

@@ -67,7 +67,7 @@ def command(line: str, path: Path | None, name: str | None, key_name: str | None
 
 
 def _key_for(said: InviteLine, key_name: str | None, name: str | None) -> tuple[SigningKey, str]:
-    """The key to join with, made if there is none; and the name to be known by."""
+    """The key to join with, made if there is none; and the name to be known by, which is never that of the key."""
     from lace.porcelain.invitations import LineKind
     from lace.records.keys import SigningKey, SigningSecret
 
@@ -79,15 +79,15 @@ def _key_for(said: InviteLine, key_name: str | None, name: str | None) -> tuple[
             ring.add(_free(said.called or said.root.group, names), said.secret)
         return own, said.called
     if key_name is not None:
-        return ring.load(key_name), name or said.called or key_name
+        return ring.load(key_name), name or said.called
     if len(names) > 1:
         raise click.UsageError(f"you have several keys: choose one with --key ({', '.join(sorted(names))})")
     if names:
         (only,) = names
-        return ring.load(only), name or said.called or only
+        return ring.load(only), name or said.called
     called = name or said.called
     entry = ring.add(_free(called or said.root.group, names), SigningSecret.generate())
-    return ring.load(entry.name), called or entry.name
+    return ring.load(entry.name), called
 
 
 def _free(wanted: str, taken: object) -> str:

@@ -48,9 +48,9 @@ class ContentSource:
     def pull(self, module: Module) -> None:
         """Bring what a selector selects; TransportError if the exchange does not end well."""
         if self._other is not None:
-            from lace.porcelain.exchange import fetch
+            from lace.porcelain.exchange import interlace
 
-            fetch(self._lace, self._other, module)
+            interlace(self._lace, self._other, select=module, expose="none", their_expose="all", their_select="all")
             return
         outcome = asyncio.run(_exchange(self._lace, self._address, self._choices, module))
         if outcome.abort:

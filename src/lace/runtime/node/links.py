@@ -35,6 +35,7 @@ class NodeLimits(AdmissionLimits):
     workers: int | None = None  # processes that judge received records; None: one for each core
     store_poll_s: float = 0.1  # how soon records of another process are noticed
     shutdown_grace_s: float = 2.0  # for links at work; after it they are cut
+    leaving_grace_s: float = 2.0  # the same for the links of somebody who left the group
     shutdown_most_s: float = 4.0  # for all of it
     ready_records: int = 10_000  # above so many, what the first peers ask for is worked out before a node listens
     ready_s: float = 10.0  # for that; then it listens, and goes on with it

@@ -251,13 +251,20 @@ class Node:
     def know_members(self, members: frozenset[Verifier]) -> int:
         """Who is a member of the group that is served, from now on: not a stranger, and with a quota of its own.
 
-        The links of those who were members and are not any more end at a phase boundary; how many those are.
+        The links of those who were members and are not any more end at a phase boundary, and are cut if none comes
+        soon; how many those are.
         """
         gone = self._admission.know(members)
         ending = [link for link in self._links.values() if link.info.peer in gone]
         for link in ending:
             link.driver.tell(given.CloseRequested())
+            self._spawn(self._cut_soon(link))
         return len(ending)
+
+    async def _cut_soon(self, link: OpenLink) -> None:
+        """A phase lasts as long as the peer likes: who left is not waited for."""
+        if not await set_within(link.driver.over, self._limits.leaving_grace_s):
+            link.driver.cut("not a member of the group any more")
 
     # --- rules -------------------------------------------------------------------------------------------------
 

@@ -195,6 +195,8 @@ class StoreEvaluator:
         self._runtime: frozenset[Fact] = frozenset()
         self._claims = ClaimBook(policy.feeding)
         self._watch = _Watch()
+        self._worked = 0  # rows that the last whole evaluation touched
+        self._again = 0  # times that everything was evaluated because that is cheap
 
     @property
     def following(self) -> Following:
@@ -320,7 +322,7 @@ class StoreEvaluator:
         self._drop()
         derived = materialize(lowered.program, snapshot, self.policy.limits, extra=extra, ready=False, meter=meter)
         self._watch.call.charge(rows=meter.rows)
-        self._cursor, self._runtime = snapshot.cursor, runtime
+        self._cursor, self._runtime, self._worked = snapshot.cursor, runtime, meter.rows
         if self._is_shared:
             if self._by_record is None:
                 self._hold(derived)
@@ -375,6 +377,8 @@ class StoreEvaluator:
         self._cursor, self._runtime = cursor, runtime
         if not added and not removed:
             return Delta()
+        if self._is_soon_done_again():
+            return None
         derived = self._derived.apply(added, removed)
         self._watch.call.charge(rows=self._derived.meter.rows)
         sets = [
@@ -386,6 +390,15 @@ class StoreEvaluator:
         if not self._is_shared:
             delta.change(self._send, self._request)
         return delta
+
+    def _is_soon_done_again(self) -> bool:
+        """Whether to evaluate everything costs less than to compile what follows changes: many rules over few facts.
+
+        Only until the first rest, and only a few times: who follows for long is better served by what is compiled."""
+        if self._following is Following.READY or self._again >= self._thresholds.again_times:
+            return False
+        self._again += 1
+        return self._worked <= self._thresholds.again_rows * len(self.policy.lowered.program.program.rules)
 
     # --- advertisements ----------------------------------------------------------------------------------------
 

@@ -5,13 +5,15 @@ Rule: it holds what `Lace.tip` says of the same records under the same policy: `
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
 from lace.limits import HORIZON_S
 from lace.records.link import LINK_SUFFIX
 from lace.records.retraction import ALL, RETRACT, VERSION
-from lace.records.tip import LOOKED_AT, TipPolicy, TipWriters
+from lace.records.tip import EVERYBODYS, LOOKED_AT, UNSIGNED, TipPolicy, TipWriters
 from lace.runtime.clock import SystemClock
 from lace.spark.source.schemas import WIDE, require_columns
 
@@ -31,7 +33,7 @@ def tips(records: DataFrame, policy: TipPolicy | None = None) -> DataFrame:
     versions = records.where("name is not null").select(
         *_PLACE, "hash", "tai", "signed_by", _every(), _singles(), F.count("*").over(coordinate).alias("records")
     )
-    admitted = versions.where(_admits(policy)).withColumn("rank", rank)
+    admitted = versions.where(_admits(policy)).withColumn("rank", rank).withColumn("reach", _reach(policy))
     stands = _standing(admitted)
     is_tip = F.col("rank") == F.min("rank").over(coordinate)
     looked_at = stands.withColumn("is_tip", is_tip).where((F.col("rank") <= LOOKED_AT) | F.col("is_tip"))
@@ -53,6 +55,15 @@ def _admits(policy: TipPolicy) -> Column:
     return is_timely & may_write
 
 
+def _reach(policy: TipPolicy) -> Column:
+    """`TipPolicy.reach` as a column."""
+    found = F.lit(EVERYBODYS)
+    for rule in reversed(policy.writers):
+        own = F.coalesce(F.col("signed_by"), F.lit(UNSIGNED)) if rule.is_own_only else F.lit(EVERYBODYS)
+        found = F.when(_covers(rule), own).otherwise(found)
+    return found
+
+
 def _covers(rule: TipWriters) -> Column:
     """`TipWriters.covers` as a column."""
     is_ours = F.col("group") == F.lit(rule.group)
@@ -61,6 +72,9 @@ def _covers(rule: TipWriters) -> Column:
 
 def _admitted(rule: TipWriters) -> Column:
     """`TipWriters.admit` as a column."""
+    if rule.retracting is not None:
+        own = _admitted(replace(rule, retracting=None))
+        return F.when(_withdraws(), _admitted(rule.retracting)).otherwise(own)
     if rule.since is None:
         return F.lit(True)
     since: dict[str, list[str]] = {}
@@ -89,20 +103,25 @@ def _singles() -> Column:
     return F.when(F.col("data_length") == 0, F.coalesce(targets, none)).otherwise(none).alias("singles")
 
 
+def _withdraws() -> Column:
+    """Whether a version withdraws others."""
+    return F.col("every") | (F.size("singles") > 0)
+
+
 def _standing(admitted: DataFrame) -> DataFrame:
     """`lace.records.tip.standing` in columns: the versions that neither withdraw nor are withdrawn."""
-    withdraws = F.col("every") | (F.size("singles") > 0)
+    withdraws, together = _withdraws(), [*_PLACE, "reach"]
     retraction = F.struct("tai", "hash", "every", "singles")
     counting = (
         admitted.where(withdraws)
-        .groupBy(*_PLACE)
+        .groupBy(*together)
         .agg(F.explode(_that_count(F.sort_array(F.collect_list(retraction), asc=False))).alias("one"))
     )
     at = F.max(F.struct("one.tai", "one.hash"))
-    before = counting.where("one.every").groupBy(*_PLACE).agg(at.alias("before"))
-    single = counting.select(*_PLACE, "one", F.explode("one.singles").alias("hash"))
-    withdrawn = single.groupBy(*_PLACE, "hash").agg(at.alias("withdrawn"))
-    joined = admitted.where(~withdraws).join(before, [*_PLACE], "left").join(withdrawn, [*_PLACE, "hash"], "left")
+    before = counting.where("one.every").groupBy(*together).agg(at.alias("before"))
+    single = counting.select(*together, "one", F.explode("one.singles").alias("hash"))
+    withdrawn = single.groupBy(*together, "hash").agg(at.alias("withdrawn"))
+    joined = admitted.where(~withdraws).join(before, together, "left").join(withdrawn, [*together, "hash"], "left")
     is_older = [F.coalesce(F.struct("tai", "hash") < F.col(by), F.lit(False)) for by in ("before", "withdrawn")]
     return joined.where(~is_older[0] & ~is_older[1])
 
