@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 
@@ -29,7 +28,7 @@ from lace.spark.archive.versions import DataFile
 from lace.spark.engine.executor import MAX_UNFOLDED_BODY, SparkEvaluation, SparkSettings, evaluate, is_star
 from lace.spark.engine.pivot import UNIT, relation_columns, star_relation
 from lace.spark.engine.plans import Sized, supported
-from lace.spark.engine.relations import local_relation, union
+from lace.spark.engine.relations import held_apart, local_relation, union
 from lace.spark.engine.stars import Constellation, Star, split
 from lace.values import dataclass
 
@@ -234,7 +233,7 @@ class Maintainer:
         """A relation whose length is known."""
         if sized.rows is not None:
             return sized
-        frame = sized.frame.persist(StorageLevel.MEMORY_AND_DISK)
+        frame = held_apart(sized.frame)
         self._caches.append(frame)
         return Sized(frame, frame.count())
 

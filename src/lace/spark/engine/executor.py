@@ -13,7 +13,6 @@ from contextlib import nullcontext
 from dataclasses import field
 from functools import partial
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from lace.datalog.engine import RowSource
@@ -34,7 +33,7 @@ from lace.spark.engine.guest import ClusterGuest
 from lace.spark.engine.joins import JoinChoice
 from lace.spark.engine.pivot import UNIT, star_relation, stars_together
 from lace.spark.engine.plans import PlanRunner, Sized, supported
-from lace.spark.engine.relations import Growing, collect_rows, local_relation, relation_schema, union
+from lace.spark.engine.relations import Growing, collect_rows, held_apart, local_relation, relation_schema, union
 from lace.spark.engine.stars import Constellation, Star, split
 from lace.spark.session.tags import add_tag, tags
 from lace.spark.source.schemas import WIDE, require_columns
@@ -223,7 +222,7 @@ class _ProgramRun:
         """Compute a relation once and learn its length."""
         sized = self._read(predicate)
         if sized.rows is None:
-            frame = sized.frame.persist(StorageLevel.MEMORY_AND_DISK)
+            frame = held_apart(sized.frame)
             self.held.append(frame)
             sized = self.known[predicate] = Sized(frame, frame.count())
         return sized

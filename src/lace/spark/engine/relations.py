@@ -5,12 +5,15 @@ Rule: a relation is a set; every frame that enters one was made distinct and had
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user reads
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
 from lace.datalog.source import Row
@@ -57,6 +60,15 @@ def cut_lineage(frame: DataFrame, *, eager: bool) -> DataFrame:
         return cut(eager=eager)
     except UnsupportedOperationException:
         return cut(eager=True)
+
+
+def held_apart(frame: DataFrame) -> DataFrame:
+    """The frame, computed once and kept until `unpersist`, for one evaluation alone.
+
+    Spark recognises what it keeps by its plan. Without the test that is always true, two evaluations that read the same
+    would share one copy: the first to let go takes it from the other, and one that is interrupted fails both.
+    """
+    return frame.where(F.lit(uuid.uuid4().hex).isNotNull()).persist(StorageLevel.MEMORY_AND_DISK)
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame:

@@ -41,7 +41,7 @@ from lace.spark.archive.run import is_up_to_date, rules_mark, run
 from lace.spark.archive.versions import Commit, DataFile, State
 from lace.spark.engine.executor import OWN, SparkSettings
 from lace.spark.engine.guest import ClusterGuest, GaveWay
-from lace.spark.engine.relations import relation_schema
+from lace.spark.engine.relations import held_apart, relation_schema
 from lace.spark.jobs.evaluate import PeerPolicy, requestable_records, sendable_hashes
 from lace.spark.peer.claims import ArchiveClaims
 from lace.spark.peer.peer import ArchivePeer
@@ -329,7 +329,7 @@ class PrivateArchiveSends:
 
         def work(settings: SparkSettings) -> Rows:
             records = tables.as_wide(peer.rows("records", state.table("records")))
-            frame = sendable_hashes(records, of_peer, policy.terms.engine_limits, settings).persist()
+            frame = held_apart(sendable_hashes(records, of_peer, policy.terms.engine_limits, settings))
             return Rows(frame.count(), frame=frame)
 
         found = evaluated(peer, policy, "evaluate", state.table("records"), call, work)
