@@ -12,6 +12,7 @@ from lace.notation.tai import TAI
 from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
+from lace.spark.engine.relations import held_apart
 from spark.archives import write_bundle
 
 pytestmark = pytest.mark.spark
@@ -116,3 +117,14 @@ def test_a_table_of_the_catalog_remembers_its_options_and_explains_its_columns(
         spark.sql("drop table if exists ten")
     spark.sql(f"create or replace temporary view few using lace options (path '{folder.as_uri()}')")
     assert spark.sql("select count(*) from few").first()[0] == 10
+
+
+def test_what_two_evaluations_hold_of_the_same_rows_is_let_go_by_each_for_itself(spark: SparkSession) -> None:
+    rows = spark.range(10)
+    one, other = held_apart(rows), held_apart(rows)
+    try:
+        assert one.count() == other.count() == 10
+        one.unpersist()
+        assert other.storageLevel.useMemory
+    finally:
+        other.unpersist()
