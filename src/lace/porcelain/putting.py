@@ -25,7 +25,16 @@ from lace.intake.batch import Batch
 from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.identifiers import RecordHash, Verifier
-from lace.porcelain.content import Content, CountedContent, Cut, Heading, Progress, Sign, opened_content, write_content
+from lace.porcelain.content import (
+    Content,
+    CountedContent,
+    Cutter,
+    Heading,
+    Progress,
+    Sign,
+    opened_content,
+    write_content,
+)
 from lace.porcelain.misuse import When, text_of, time_of
 from lace.porcelain.smallfiles import FileRecords, SmallFile, records_of
 from lace.records.fileform import Attributes, FileKind, leads_inside, name_of, read_attributes
@@ -62,7 +71,7 @@ class PutVerbs(ABC):
         sign: Signer | str | None = None,
         progress: Progress | None = None,
         size: int | None = None,
-        cut: Cut | None = None,
+        cut: Cutter | None = None,
     ) -> RecordHash:
         """Store content under a coordinate, signed by `sign` (a key, or a key's name in the ring).
 
@@ -240,7 +249,7 @@ class PutBatch(PutVerbs):
         sign: Sign,
         progress: Progress | None,
         size: int | None = None,
-        cut: Cut | None = None,
+        cut: Cutter | None = None,
     ) -> RecordHash:
         with opened_content(content) as (source, known):
             counted = CountedContent(source, progress) if progress else source
