@@ -1,8 +1,8 @@
 """What the wheel says of itself beyond pyproject.toml: a README whose links lead somewhere from wherever it is read.
 
 Rule: `repository` in `tool.hatch.metadata.hooks.custom` is the address at which the sources can be browsed. With one,
-relative links of the README become absolute ones to this version, and the address stands among the project's URLs;
-without one they become their text, because a link that leads nowhere is worse than none.
+relative links and pictures of the README become absolute ones to this version, and the address is among the URLs of the
+project; without one they become their text, because a link that leads nowhere is worse than none.
 """
 
 from __future__ import annotations
@@ -13,14 +13,19 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?://|#|mailto:)([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[([^\]]+)\]\((?!https?://|#|mailto:)([^)\s]+)\)")
 PAGES = {"Documentation": "docs/index.md", "Changelog": "CHANGELOG.md"}
 
 
 def standalone(text: str, repository: str, version: str) -> str:
     """A page of the sources, as it may be shown elsewhere."""
-    base = f"{repository.rstrip('/')}/blob/v{version}"
-    return LINK.sub(lambda link: f"[{link[1]}]({base}/{link[2]})" if repository else link[1], text)
+
+    def elsewhere(link: re.Match[str]) -> str:
+        mark, words, path = link.groups()
+        kind = "raw" if mark else "blob"  # the bytes of a picture, and of the rest a page that shows it
+        return f"{mark}[{words}]({repository.rstrip('/')}/{kind}/v{version}/{path})" if repository else words
+
+    return LINK.sub(elsewhere, text)
 
 
 def urls(repository: str) -> dict[str, str]:

@@ -182,7 +182,7 @@ def test_a_capture_is_shown_decoded(stage: Path) -> None:
         lace("interlace", "near.lace", address, "--trace", "capture")
     shown = lace("tap", "capture", "--facts")
     assert shown.exit_code == ExitCode.OK
-    for text in ("preface  iltp/1", "3 Advertised", "MayRequest('P.", "SelectHave(P) :- Have(P).", "close"):
+    for text in ("preface iltp/1", "3 Advertised", "MayRequest('P.", "SelectHave(P) :- Have(P).", "close"):
         assert text in shown.stdout
     rows = [json.loads(line) for line in lace("tap", "capture", "--json").stdout.splitlines()]
     assert {row["kind"] for row in rows} == {"preface", "resource", "facts", "end", "record", "close"}

@@ -57,7 +57,15 @@ def test_errors_belong_to_whoever_waits_and_what_waits_at_the_end_is_given_up() 
     borrowed, hold = BorrowedThreads(1, "test", ThreadStock()), threading.Event()
     with pytest.raises(ZeroDivisionError):
         borrowed.submit(lambda: 1 // 0).result(30)
-    working, waiting = borrowed.submit(hold.wait), borrowed.submit(lambda: None)
+    begun = threading.Event()
+
+    def work() -> bool:
+        begun.set()
+        return hold.wait(30)
+
+    working = borrowed.submit(work)
+    waiting = borrowed.submit(lambda: None)
+    assert begun.wait(30)
     borrowed.shutdown()
     with pytest.raises(CancelledError):
         waiting.result(5)
