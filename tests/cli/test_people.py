@@ -19,7 +19,7 @@ from lace.people.roster import roster_of
 from lace.people.wording import TemplateWords
 from lace.policy.origin import Viewer
 from lace.porcelain.invitations import InviteLine, accept, find_invitation, invite, withdraw
-from lace.porcelain.membership import admit, find_person, put_out, roster
+from lace.porcelain.membership import add_device, admit, appoint, dismiss, find_person, put_out, roster
 from lace.porcelain.policy import set_policy, template_policy
 from lace.porcelain.rotation import Successors, commit_successor, rotate
 from lace.porcelain.visibility import visible_records
@@ -274,3 +274,65 @@ def test_a_key_hands_its_place_to_the_successor_that_it_committed_to(tmp_path: P
     admit(club, SigningKey.generate().verifier, found.key)
     with pytest.raises(api.LaceError):  # nothing of the sort for a key that never committed
         rotate(club, bob.verifier, kept)
+
+
+def test_an_admin_rotates_twice_stays_one_person_and_can_be_dismissed(tmp_path: Path) -> None:
+    club, key, _ = founded()
+    kept = Successors(tmp_path)
+    bob, carl, dora = SigningKey.generate(), SigningKey.generate(), SigningKey.generate()
+    admit(club, bob.verifier, key, called="bob")
+    appoint(club, bob.verifier, key)
+    commit_successor(club, bob, kept)
+    admit(club, carl.verifier, bob, called="carl")
+    appoint(club, dora.verifier, bob)
+    now = bob
+    for _ in range(2):
+        following = kept.find(now.verifier)
+        assert following is not None
+        rotate(club, now.verifier, kept)
+        rotate(club, now.verifier, kept)  # interrupted, and run again
+        now = following.key
+        admit(club, SigningKey.generate().verifier, now)
+        (person,) = roster(club).named("bob")
+        assert (person.verifier, person.acting, person.is_admin) == (bob.verifier, [now.verifier], True)
+        assert {dora.verifier, now.verifier, key.verifier} == roster(club).admins
+        assert roster(club).named("carl")[0].is_member
+    assert add_device(club, person, SigningKey.generate().verifier, now).records
+    dismiss(club, now.verifier, key)
+    (person,) = roster(club).named("bob")
+    assert (person.is_admin, person.is_member) == (False, True)
+    assert roster(club).admins == {dora.verifier, key.verifier}  # what they decided stands
+    assert roster(club).named("carl")[0].is_member
+
+
+def test_what_was_said_before_is_not_written_twice() -> None:
+    club, key, _ = founded()
+    bob, carl = SigningKey.generate(), SigningKey.generate()
+    admit(club, bob.verifier, key, called="bob")
+    admit(club, carl.verifier, key, called="carl")
+    assert appoint(club, carl.verifier, key).records
+    assert not appoint(club, carl.verifier, key).records
+    assert appoint(club, carl.verifier, carl).records  # another admin's word is another word
+    dismiss(club, carl.verifier, key)
+    assert appoint(club, carl.verifier, key).records
+    assert put_out(club, find_person(club, "bob"), bob).records
+    assert not put_out(club, find_person(club, "bob"), bob).records
+    assert put_out(club, find_person(club, "bob"), key).records  # from now on only admins say what stands
+    assert not put_out(club, find_person(club, "bob"), key).records
+    assert put_out(club, find_person(club, "bob"), key, since=club.clock.tai()).records
+
+
+@pytest.mark.long
+def test_a_key_is_rotated_twice_and_goes_on_as_a_device_and_an_invitation_would_have_it(tmp_path: Path) -> None:
+    club = Club(tmp_path)
+    club.lace("anna", "key", "new", "anna")
+    club.lace("anna", "init", "club.lace")
+    club.lace("anna", "policy", "set", "club.lace", "members", "--group", "club", "--app", "notes")
+    club.lace("anna", "invite", "club.lace", "bob", "--address", "ws:127.0.0.1:1", "--as", "anna", "--no-qr")
+    for old in ("anna-old", "anna-old2"):
+        club.lace("anna", "key", "rotate", "anna", "club.lace")
+        assert old in club.lace("anna", "key", "list")
+        club.lace("anna", "device", "add", "club.lace", f"of-{old}", "--address", "ws:127.0.0.1:1", "--no-qr")
+    (anna,) = people(club, "anna")
+    assert (anna["called"], anna["is_founder"], len(anna["keys"])) == ("anna", True, 5)  # type: ignore[arg-type]
+    club.lace("anna", "policy", "check", "club.lace")

@@ -58,7 +58,7 @@ def add(
     with opened(path, write=True) as lace:
         everybody = roster(lace)
         if who is None:
-            firsts = {one.verifier for one in everybody.people if one.is_member}
+            firsts = {key.verifier for one in everybody.people for key in one.keys if key.acts and key.kind != "device"}
             signing = own_key(sign, firsts, "the first key of a member")
             person = find_person(lace, signing.verifier)
         else:

@@ -150,6 +150,8 @@ def leave(path: Path, who: str, since: str | None, sign: str | None, as_json: bo
         invitations = [one for one in roster(lace).invitations if not one.is_withdrawn and len(one.admitted) < one.uses]
     stands = count_of(written.stands, "record")
     sentence = f"{called(person)} left; {stands} of theirs stand{'s' if written.stands == 1 else ''}"
+    if not written.records:
+        sentence = f"{called(person)} left already; nothing was written"
     print_written(written, sentence, as_json=as_json, verifier=person.verifier)
     if invitations:
         still = count_of(len(invitations), "open invitation")
