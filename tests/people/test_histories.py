@@ -54,9 +54,10 @@ class World:
     forged: list[Seal] = field(default_factory=list)  # signed by a key after it was put out, with any date
     stood: list[Seal] = field(default_factory=list)  # named when their key was put out
     copies: list[tuple[str, dict[str, Seal]]] = field(default_factory=list)
-    heirs: dict[str, tuple[str, Seal]] = field(default_factory=dict)
+    lines: dict[str, list[str]] = field(default_factory=lambda: {name: [name] for name in PEERS})  # keys, oldest first
+    named: dict[str, Seal] = field(default_factory=dict)  # the record to which the newest key of somebody committed
     invitations: dict[str, int] = field(default_factory=dict)
-    last: dict[str, tuple[frozenset[str], list[Seal]]] = field(default_factory=dict)
+    offers: dict[frozenset[str], list[Seal]] = field(default_factory=dict)  # of those who hold the same records
     office: str = ""  # who besides anna is an admin now
     usurped: list[str] = field(default_factory=list)  # keys that a dismissed admin let in afterwards
 
@@ -64,9 +65,7 @@ class World:
         self.random = Random(self.seed)
         for name in PEERS[1:]:
             self.put("anna", member(name, "anna", self.tick()))
-            commits, named = succession(name, f"{name}-next", self.tick())
-            self.put("anna", commits)
-            self.heirs[name] = (f"{name}-next", named)
+            self.commit(name, "anna")
             self.put("anna", device(f"{name}-phone", name, name, self.tick()))
         for name in PEERS:
             self.held[name] = dict(self.held["anna"])
@@ -74,6 +73,12 @@ class World:
     def tick(self) -> int:
         self.second += 1
         return self.second
+
+    def commit(self, name: str, where: str) -> None:
+        """The newest key of somebody commits to the next one."""
+        key = self.lines[name][-1]
+        commits, self.named[name] = succession(key, f"{name}-{len(self.lines[name])}", self.tick())
+        self.put(where, commits)
 
     def put(self, where: str, record: Seal) -> Seal:
         self.held[where][record.hash] = record
@@ -97,12 +102,12 @@ class World:
         raise AssertionError("two peers do not come to an end")
 
     def offered(self, name: str) -> list[Seal]:
-        """What a peer's rules select of what it has; worked out again only when that has changed."""
+        """What a peer's rules select of what it has; worked out once for all who hold the same records."""
         held = frozenset(self.held[name])
-        if self.last.get(name, (None,))[0] != held:
+        if held not in self.offers:
             seen = Seen(self.held[name].values(), travels=True)
-            self.last[name] = held, [self.held[name][row[0]] for row in seen.rows("SelectHave", 1)]
-        return self.last[name][1]
+            self.offers[held] = [self.held[name][row[0]] for row in seen.rows("SelectHave", 1)]
+        return self.offers[held]
 
     # what happens
 
@@ -110,8 +115,7 @@ class World:
         name = self.random.choice([n for n in PEERS[1:] if n not in self.out and n != self.office] or ["bob"])
         if name == self.office:
             return  # an admin does not leave before that ends
-        keys = [name, f"{name}-phone", *([self.heirs[name][0]] if name in self.rotated() else [])]
-        for one in keys:
+        for one in (*self.lines[name], f"{name}-phone"):
             seen = Seen(self.held["anna"].values())
             stands = [r for r in self.held["anna"].values() if r.signed_by == v(one) and seen.counts(r)]
             stands = [r for r in stands if r.plex.app == "notes"]
@@ -119,17 +123,12 @@ class World:
             self.stood += stands
             self.out.add(one)
 
-    def rotated(self) -> set[str]:
-        return {name for name, (_, named) in self.heirs.items() if named.hash in self.held["anna"]}
-
     def rejoin(self) -> None:
         gone = [name for name in PEERS[1:] if name in self.out]
         if gone:
-            name = self.random.choice(gone)
-            if name in self.rotated():
-                name = self.heirs[name][0]
-            self.put("anna", member(name, "anna", self.tick()))
-            self.out.discard(name)
+            key = self.lines[self.random.choice(gone)][-1]
+            self.put("anna", member(key, "anna", self.tick()))
+            self.out.discard(key)
 
     def lose_device(self) -> None:
         name = self.random.choice(PEERS[1:])
@@ -143,18 +142,25 @@ class World:
         self.out.add(phone)
 
     def rotate(self) -> None:
-        may = [n for n in PEERS[1:] if n not in self.out and n not in self.rotated() and n != self.office]
+        """Somebody puts the successor in the place of a key, twice at most, and goes on to be an admin if they are one."""
+        may = [name for name in PEERS[1:] if name not in self.out and len(self.lines[name]) < 3]
         name = self.random.choice(may or [""])
         if name:
-            following, named = self.heirs[name]
-            mine = [r for r in self.held[name].values() if r.signed_by == v(name) and r.plex.app in ("notes", "device")]
-            self.put(name, named)
-            (plex,) = forms.left(GROUP, v(name), at(self.tick()), hashes(mine))
+            key, following = self.lines[name][-1], f"{name}-{len(self.lines[name])}"
+            said = [record for record in self.held[name].values() if record.signed_by == v(key)]
+            mine = [record for record in said if record.plex.app in ("notes", "device", "left")]
+            self.put(name, self.named[name])
+            (plex,) = forms.left(GROUP, v(key), at(self.tick()), hashes(mine))
             self.put(name, sealed(plex, following))
+            if name == self.office:
+                orders = [record for record in said if record.plex.app in ("member", "admin")]
+                self.put(name, dismissed(key, following, self.tick(), *orders))
+            self.lines[name].append(following)
+            self.commit(name, name)
 
     def write(self) -> None:
         name = self.random.choice(PEERS)
-        signer = self.random.choice((name, f"{name}-phone"))
+        signer = self.random.choice((self.lines[name][-1], f"{name}-phone"))
         self.put(name, note(signer, self.tick(), f"n{self.second}"))
 
     def retract(self) -> None:
@@ -166,24 +172,25 @@ class World:
         aim = self.random.choice(notes)
         said = retract_all() if self.random.random() < 0.5 else retract_versions([aim.hash])
         plex = Plex(group=GROUP, app="notes", name=aim.plex.name, tai=at(self.tick()), headers=said)
-        record = self.put(name, sealed(plex, name))
-        if name in self.out:
+        record = self.put(name, sealed(plex, self.lines[name][-1]))
+        if self.lines[name][-1] in self.out:
             self.forged.append(record)
 
     def rewrite(self) -> None:
         """A version of a name that others write as well."""
         name = self.random.choice(PEERS)
-        self.put(name, note(name, self.tick(), self.random.choice(("shared", "common"))))
+        self.put(name, note(self.lines[name][-1], self.tick(), self.random.choice(("shared", "common"))))
 
     def appoint(self) -> None:
         """Anna makes somebody an admin, who lets a guest in."""
-        free = [one for one in PEERS[1:] if one not in self.out and one not in self.rotated()]
+        free = [one for one in PEERS[1:] if one not in self.out]
         if self.office or not free:
             return
         self.office = self.random.choice(free)
-        self.put("anna", admin(self.office, "anna", self.tick()))
+        named = self.random.choice(self.lines[self.office])  # the office is the person's, whichever key is named
+        self.put("anna", admin(named, "anna", self.tick()))
         self.meet("anna", self.office)
-        self.put(self.office, member(f"visitor{self.second}", self.office, self.tick()))
+        self.put(self.office, member(f"visitor{self.second}", self.lines[self.office][-1], self.tick()))
 
     def dismiss(self) -> None:
         """Anna takes the office back and says what stands; the former admin goes on as if nothing had happened."""
@@ -192,19 +199,21 @@ class World:
             return
         self.meet("anna", former)
         seen = Seen(self.held["anna"].values())
-        orders = {row[0] for name, arity in (("ByAdmin", 1), ("AdminIn", 4)) for row in seen.rows(name, arity)}
-        stands = [r for r in self.held["anna"].values() if r.signed_by == v(former) and r.hash in orders]
-        self.put("anna", dismissed(former, "anna", self.tick(), *stands))
+        words = ("ByAdmin", 1), ("AdminIn", 4), ("AdminOut", 4)
+        orders = {row[0] for name, arity in words for row in seen.rows(name, arity)}
+        key = self.lines[former][-1]
+        stands = [r for r in self.held["anna"].values() if r.signed_by == v(key) and r.hash in orders]
+        self.put("anna", dismissed(key, "anna", self.tick(), *stands))
         usurped = f"usurper{self.second}"
         when = self.random.randrange(1, self.second + 2)
-        self.put(former, member(usurped, former, when))
-        self.put(former, admin(usurped, former, when))
+        self.put(former, member(usurped, key, when))
+        self.put(former, admin(usurped, key, when))
         self.forged.append(self.put(former, note(usurped, when, "by whom nobody let in")))
         self.usurped.append(usurped)
 
     def forge(self) -> None:
         """A key that was put out writes on, with any date, and lets itself in every way it can."""
-        gone = sorted(one for one in self.out if not one.endswith("-next"))
+        gone = sorted(self.out)
         if not gone:
             return
         name = self.random.choice(gone)

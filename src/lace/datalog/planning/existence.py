@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeGuard
 
 from lace.datalog.language.syntax import (
@@ -49,6 +50,28 @@ def existence_counted(checked: CheckedProgram, given: Iterable[Predicate] = ()) 
 
     It will be evaluated over facts of the predicates `given`: it gives none of their names to anything else.
     """
+    return _counted(_Same(checked), frozenset(given))
+
+
+class _Same:
+    """A program as a key of a cache: this object, and none that is equal to it."""
+
+    __slots__ = ("checked",)
+
+    def __init__(self, checked: CheckedProgram) -> None:
+        self.checked = checked
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.checked is other.checked
+
+    def __hash__(self) -> int:
+        return id(self.checked)
+
+
+@lru_cache(maxsize=16)
+def _counted(same: _Same, given: frozenset[Predicate]) -> CheckedProgram:
+    """As `existence_counted`, once for a program that is evaluated many times."""
+    checked = same.checked
     rules: list[Rule] = []
     names = PredicateNames(checked.program, given)
     for rule in _absence_counted(checked.program).rules:
