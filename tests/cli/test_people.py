@@ -22,6 +22,7 @@ from lace.porcelain.invitations import InviteLine, accept, find_invitation, invi
 from lace.porcelain.membership import add_device, admit, appoint, dismiss, find_person, put_out, roster
 from lace.porcelain.policy import set_policy, template_policy
 from lace.porcelain.rotation import Successors, commit_successor, rotate
+from lace.porcelain.status import conflicts
 from lace.porcelain.visibility import visible_records
 from lace.records.keys import SigningKey
 
@@ -125,7 +126,9 @@ def test_people_join_by_one_pasted_line_write_leave_and_come_back(club: Club) ->
     club.lace("bob", *note, "spam", "--sign", "bob", "-", given="late")
     club.lace("bob", *note, "boat", "--sign", "bob", "--tai", "1700000000:000000000", "-", given="backdated")
     club.lace("bob", "interlace", "club.lace", "home", exits=(0, 5, 8, 9))
+    assert "may not be a member" in club.lace("bob", "status", "club.lace", exits=(8,))
     club.lace("carl", "interlace", "club.lace", "home")
+    club.lace("carl", "status", "club.lace")
     assert club.lace("carl", "get", "club.lace", "//club//notes//boat") == "repaired"
     club.lace("carl", "get", "club.lace", "//club//notes//spam", exits=(1,))
     assert members(club, "carl") == {"carl"}
@@ -243,6 +246,18 @@ def test_putting_out_names_what_stands_and_a_wrong_hand_changes_nothing() -> Non
     assert not gone.is_member
     assert (mine, bob.verifier) in set(_standing(club, root))
     assert roster_of(club.store, root).named("eve")[0].is_member
+
+
+def test_what_several_say_about_a_member_is_not_a_conflict_and_what_they_write_is() -> None:
+    club, key, _ = founded()
+    bob = SigningKey.generate()
+    admit(club, bob.verifier, key, called="bob")
+    for _ in range(2):
+        accept(club, invite(club, key, address="", lasts_s=3600).line, bob)
+    assert conflicts(club) == []
+    for sign in (key, bob):
+        club.put(b"x", group="club", app="notes", name="n", sign=sign)
+    assert [row.coordinate for row in conflicts(club)] == ["//club//notes//n"]
 
 
 def _standing(club: api.Lace, root: Root) -> list[tuple[str, ...]]:

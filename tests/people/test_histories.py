@@ -142,7 +142,7 @@ class World:
         self.out.add(phone)
 
     def rotate(self) -> None:
-        """Somebody puts the successor in the place of a key, twice at most, and goes on to be an admin if they are one."""
+        """Somebody puts the successor in the place of a key, twice at most; an admin stays one."""
         may = [name for name in PEERS[1:] if name not in self.out and len(self.lines[name]) < 3]
         name = self.random.choice(may or [""])
         if name:
