@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import lace as api
+from lace.cli.app import app
 from lace.people.root import Root, pinned_root
 from lace.people.roster import roster_of
 from lace.people.wording import TemplateWords
@@ -24,7 +26,8 @@ from lace.porcelain.policy import set_policy, template_policy
 from lace.porcelain.rotation import Successors, commit_successor, rotate
 from lace.porcelain.status import conflicts
 from lace.porcelain.visibility import visible_records
-from lace.records.keys import SigningKey
+from lace.records.keys import SigningKey, SigningSecret
+from lace.runtime.identity.keyring import KeyRing
 
 
 class Club:
@@ -246,6 +249,27 @@ def test_putting_out_names_what_stands_and_a_wrong_hand_changes_nothing() -> Non
     assert not gone.is_member
     assert (mine, bob.verifier) in set(_standing(club, root))
     assert roster_of(club.store, root).named("eve")[0].is_member
+
+
+def test_a_name_of_mine_goes_before_one_that_somebody_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LACE_HOME", str(tmp_path))
+    founder, dora, eve = SigningSecret.generate(), SigningSecret.generate(), SigningKey.generate()
+    KeyRing(tmp_path).add("anna", founder)
+    key, dora_key = SigningKey.from_secret(founder), SigningKey.from_secret(dora)
+    path = tmp_path / "club.lace"
+    with api.open(path, create=True) as club:
+        root = Root("club", key.verifier)
+        set_policy(club, template_policy("members", TemplateWords(root=root, apps=("notes",))), root, key)
+        admit(club, dora_key.verifier, key, called="dora")
+        admit(club, eve.verifier, key, called="dora")
+    leave = ("member", "leave", str(path), "dora", "--json")
+    refused = CliRunner().invoke(app, list(leave))
+    assert refused.exit_code == 7
+    assert "lace name add" in refused.output
+    assert CliRunner().invoke(app, ["name", "add", str(path), "dora", dora_key.verifier]).exit_code == 0
+    assert json.loads(CliRunner().invoke(app, list(leave)).output)["verifier"] == dora_key.verifier
+    with api.open(path) as club:
+        assert {one.verifier for one in roster(club).people if one.is_member} == {key.verifier, eve.verifier}
 
 
 def test_what_several_say_about_a_member_is_not_a_conflict_and_what_they_write_is() -> None:
