@@ -55,7 +55,7 @@ class World:
     invitations: dict[str, int] = field(default_factory=dict)
     offers: dict[frozenset[str], list[Seal]] = field(default_factory=dict)  # of those who hold the same records
     office: str = ""  # who besides anna is an admin now
-    usurped: list[str] = field(default_factory=list)  # keys that a dismissed admin let in afterwards
+    usurped: dict[str, tuple[str, Seal]] = field(default_factory=dict)  # keys that a dismissed admin let in afterwards
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
@@ -123,8 +123,10 @@ class World:
         gone = [name for name in PEERS[1:] if name in self.out]
         if gone:
             key = self.lines[self.random.choice(gone)][-1]
-            self.put("anna", member(key, "anna", self.tick()))
+            back = self.put("anna", member(key, "anna", self.tick()))
             self.out.discard(key)
+            # What was dated ahead by then counts: a time is its author's claim, and they may write from now on.
+            self.forged = [record for record in self.forged if record.plex.tai < back.plex.tai]
 
     def lose_device(self) -> None:
         name = self.random.choice(PEERS[1:])
@@ -183,6 +185,11 @@ class World:
         if self.office or not free:
             return
         self.office = self.random.choice(free)
+        # Who is an admin again is trusted again, with all that they signed.
+        for usurped, (by, written) in list(self.usurped.items()):
+            if by == self.office:
+                del self.usurped[usurped]
+                self.forged = [record for record in self.forged if record is not written]
         named = self.random.choice(self.lines[self.office])  # the office is the person's, whichever key is named
         self.put("anna", admin(named, "anna", self.tick()))
         self.meet("anna", self.office)
@@ -205,7 +212,7 @@ class World:
         self.put(former, member(usurped, key, when))
         self.put(former, admin(usurped, key, when))
         self.forged.append(self.put(former, note(usurped, when, "by whom nobody let in")))
-        self.usurped.append(usurped)
+        self.usurped[usurped] = former, self.forged[-1]
 
     def forge(self) -> None:
         """A key that was put out writes on, with any date, and lets itself in every way it can."""
