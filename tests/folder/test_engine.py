@@ -347,6 +347,7 @@ def test_a_file_in_the_place_of_one_that_is_shown_beside_another_comes_and_goes(
     assert files_of(root_of(one))["a"] == b"last"
 
 
+@pytest.mark.clause("082-HEAD-05")
 def test_a_file_of_somebody_who_may_not_write_stays_on_the_disk_and_comes_in_when_they_may(
     opened: Opened, tmp_path: Path
 ) -> None:
