@@ -16,12 +16,14 @@ from click.testing import CliRunner
 
 import lace as api
 from lace.cli.app import app
-from lace.people.root import Root, pinned_root
+from lace.people.kinds import PolicyKind
+from lace.people.root import Root, pin_root, pinned_root
 from lace.people.roster import roster_of
 from lace.people.wording import TemplateWords
 from lace.policy.origin import Viewer
+from lace.porcelain.exchange import interlace
 from lace.porcelain.invitations import InviteLine, accept, find_invitation, invite, withdraw
-from lace.porcelain.membership import add_device, admit, appoint, dismiss, find_person, put_out, roster
+from lace.porcelain.membership import add_device, admit, appoint, dismiss, find_person, put_out, readmit, roster
 from lace.porcelain.policy import set_policy, template_policy
 from lace.porcelain.rotation import Successors, commit_successor, rotate
 from lace.porcelain.status import conflicts
@@ -359,6 +361,64 @@ def test_what_was_said_before_is_not_written_twice() -> None:
     assert put_out(club, find_person(club, "bob"), key).records  # from now on only admins say what stands
     assert not put_out(club, find_person(club, "bob"), key).records
     assert put_out(club, find_person(club, "bob"), key, since=club.clock.tai()).records
+
+
+def test_two_admins_who_set_the_policy_at_once_go_by_the_same_one() -> None:
+    club, key, root = founded()
+    bob = SigningKey.generate()
+    admit(club, bob.verifier, key, called="bob")
+    appoint(club, bob.verifier, key)
+    others = api.open(":memory:")
+    pin_root(others.store, root)
+    meet(club, key, others, bob)
+    for mine, sign, also in ((club, key, "songs"), (others, bob, "maps")):
+        set_policy(mine, template_policy("members", TemplateWords(root=root, apps=("notes", also))), root, sign)
+    for _ in range(2):
+        meet(club, key, others, bob)
+    in_force = [policy_texts_of(one) for one in (club, others)]
+    assert in_force[0] == in_force[1]
+    assert ("songs" in in_force[0]) != ("maps" in in_force[0])
+    assert meet(club, key, others, bob) == 0
+
+
+def test_a_name_is_invited_twice_a_line_pasted_twice_devices_come_two_at_once_and_a_member_leaves_twice() -> None:
+    club, key, _ = founded()
+    bob, eve = SigningKey.generate(), SigningKey.generate()
+    lines = [invite(club, key, address="", lasts_s=3600, called="bob").line for _ in range(2)]
+    for _ in range(2):
+        accept(club, lines[0], bob, called="bob")
+    accept(club, lines[0], eve, called="bob")  # the line was pasted by somebody else as well: there is one place
+    (person,) = (one for one in roster(club).people if one.called == "bob" and one.is_member)
+    assert person.verifier == bob.verifier
+    phone, tablet = SigningKey.generate(), SigningKey.generate()
+    for device in (phone, tablet):
+        add_device(club, person, device.verifier, bob, called="phone")
+    (person,) = (one for one in roster(club).people if one.verifier == bob.verifier)
+    put_out(club, person, bob, only=phone.verifier)
+    assert roster(club).person_of.get(tablet.verifier) == bob.verifier
+    assert phone.verifier not in roster(club).person_of
+    written = []
+    for _ in range(2):
+        written.append(club.put(b"x", group="club", app="notes", name=f"n{len(written)}", sign=bob))
+        put_out(club, find_person(club, bob.verifier), key)
+        assert not find_person(club, bob.verifier).is_member
+        lost = club.put(b"spam", group="club", app="notes", name="spam", sign=bob)
+        readmit(club, find_person(club, bob.verifier), key)
+        assert find_person(club, bob.verifier).is_member
+    standing = {record for record, _ in _standing(club, roster(club).root)}
+    assert set(written) <= standing
+    assert lost not in standing
+
+
+def meet(one: api.Lace, here: SigningKey, two: api.Lace, there: SigningKey) -> int:
+    """An exchange under the policies of both; how many records moved."""
+    return interlace(one, two, here=here.verifier, there=there.verifier).moved
+
+
+def policy_texts_of(held: api.Lace) -> str:
+    policy = held.policy()
+    assert policy is not None
+    return str(policy.in_force.text(PolicyKind.SELECT))
 
 
 @pytest.mark.long

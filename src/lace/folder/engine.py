@@ -46,7 +46,7 @@ from lace.values import dataclass
 
 _Kept = tuple[FolderStep, ShownItem | None, Found | None]
 _WHY_BARRED = "the policy lets only others write here, so this stays on this disk alone"
-_WHY_UNSIGNED = "the policy counts nothing here that nobody signed, so this stays on this disk alone; --sign names a key"
+_WHY_UNSIGNED = "the policy counts nothing here that nobody signed, so this stays here alone; --sign names a key"
 Ignored = Callable[[FilePath, bool], bool]
 _UNREAD = "?"  # the content of a new file that nobody has read yet
 _OLD_ENOUGH_NS = 2 * SECOND_NS  # file systems may keep times by two seconds: a file that is newer is read again
