@@ -40,6 +40,7 @@ from lace.datalog.language.terms import literal_variables, names_among
 from lace.datalog.language.validate import CheckedProgram, rewritten
 from lace.datalog.planning.names import MARK, PredicateNames, VariableNames
 from lace.datalog.planning.ranking import rank_of, ranked_predicates
+from lace.datalog.planning.sameobject import SameObject
 
 Pair = tuple[Literal, ...]  # the tests that stand between two atoms
 _UNNAMED = Predicate("", 0)  # of an ordering that is only looked at
@@ -50,28 +51,13 @@ def existence_counted(checked: CheckedProgram, given: Iterable[Predicate] = ()) 
 
     It will be evaluated over facts of the predicates `given`: it gives none of their names to anything else.
     """
-    return _counted(_Same(checked), frozenset(given))
-
-
-class _Same:
-    """A program as a key of a cache: this object, and none that is equal to it."""
-
-    __slots__ = ("checked",)
-
-    def __init__(self, checked: CheckedProgram) -> None:
-        self.checked = checked
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.checked is other.checked
-
-    def __hash__(self) -> int:
-        return id(self.checked)
+    return _counted(SameObject(checked), frozenset(given))
 
 
 @lru_cache(maxsize=16)
-def _counted(same: _Same, given: frozenset[Predicate]) -> CheckedProgram:
+def _counted(same: SameObject[CheckedProgram], given: frozenset[Predicate]) -> CheckedProgram:
     """As `existence_counted`, once for a program that is evaluated many times."""
-    checked = same.checked
+    checked = same.value
     rules: list[Rule] = []
     names = PredicateNames(checked.program, given)
     for rule in _absence_counted(checked.program).rules:

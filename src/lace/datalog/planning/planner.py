@@ -43,6 +43,7 @@ from lace.datalog.planning.plan import (
     Version,
     Without,
 )
+from lace.datalog.planning.sameobject import SameObject
 from lace.datalog.planning.stratify import Stratum
 from lace.values import dataclass
 
@@ -387,25 +388,10 @@ def sorted_rules(rules: Iterable[Rule]) -> list[Rule]:
     return sorted(dict.fromkeys(rules), key=_rule_order)
 
 
-class _Same:
-    """A stratum as a key of a cache: this object, and none that is equal to it."""
-
-    __slots__ = ("stratum",)
-
-    def __init__(self, stratum: Stratum) -> None:
-        self.stratum = stratum
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.stratum is other.stratum
-
-    def __hash__(self) -> int:
-        return id(self.stratum)
-
-
 @lru_cache(maxsize=1024)
-def _sorted_once(same: _Same) -> tuple[Rule, ...]:
+def _sorted_once(same: SameObject[Stratum]) -> tuple[Rule, ...]:
     """The sorted rules of a stratum that may be planned many times."""
-    return tuple(sorted_rules(same.stratum.rules))
+    return tuple(sorted_rules(same.value.rules))
 
 
 def _rule_order(rule: Rule) -> tuple[str, list[str], str]:
@@ -419,7 +405,7 @@ def plan_start(
     own = frozenset(stratum.predicates)
     return tuple(
         plan_rule(rule, sizes, ranks, meeting)
-        for rule in _sorted_once(_Same(stratum))
+        for rule in _sorted_once(SameObject(stratum))
         if not recursive_literals(rule, own)
     )
 
@@ -430,7 +416,7 @@ def plan_rounds(
     """Semi-naive variants: one per recursive literal; those before it see all facts, those after it the old ones."""
     own = frozenset(stratum.predicates)
     plans: list[RulePlan] = []
-    for rule in _sorted_once(_Same(stratum)):
+    for rule in _sorted_once(SameObject(stratum)):
         places = recursive_literals(rule, own)
         for at, place in enumerate(places):
             versions = {n: Version.OLD if later > at else Version.ALL for later, n in enumerate(places)}
