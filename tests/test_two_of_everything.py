@@ -77,6 +77,13 @@ PAIRS: dict[str, tuple[str, ...]] = {
     "two processes of a peer's rules, one killed from outside": (
         "runtime/test_guests.py::test_a_kill_from_outside_is_no_fault_of_the_rules_and_they_are_tried_once_more",
     ),
+    "two invitations, two pastes, two devices, two admins, and leaving, coming back and rotating twice": (
+        "cli/test_people.py::test_a_name_is_invited_twice_a_line_pasted_twice_devices_come_two_at_once_and_a_member_leaves_twice",
+        "cli/test_people.py::test_two_admins_who_set_the_policy_at_once_go_by_the_same_one",
+        "cli/test_people.py::test_an_admin_rotates_twice_stays_one_person_and_can_be_dismissed",
+        "cli/test_people.py::test_a_key_is_rotated_twice_and_goes_on_as_a_device_and_an_invitation_would_have_it",
+        "cli/test_people.py::test_what_was_said_before_is_not_written_twice",
+    ),
     "two empty laces": ("cli/test_local_exchange.py::test_two_empty_laces_are_equal",),
 }
 

@@ -76,6 +76,19 @@ def test_a_remote_that_cannot_work_is_told(stage: Path) -> None:
     assert "no fixed point" in found(exits=ExitCode.BAD)["remotes"]["said"]
 
 
+def test_a_remote_that_goes_by_other_rules_than_the_policy_is_told() -> None:
+    lace("key", "new", "me")
+    lace("policy", "set", "a.lace", "members", "--group", "club", "--app", "notes")
+    lace("backup", "a.lace", "b.lace")
+    lace("remote", "add", "a.lace", "far", "b.lace")
+    assert "rules" not in found()
+    for there, level in (("//u", "note"), (None, "ok")):
+        other = () if there is None else ("--their-select", there)
+        done = lace("interlace", "a.lace", "far", *other)
+        assert done.exit_code in (ExitCode.OK, ExitCode.NOTHING), done.output
+        assert found()["rules"]["level"] == level
+
+
 def test_content_without_parts_and_a_clock_that_is_behind_are_told() -> None:
     ahead = SystemClock().tai().plus_ns(3_600 * 10**9)
     with api.open("a.lace", limits=SMALL) as opened:

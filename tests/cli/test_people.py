@@ -12,18 +12,24 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import lace as api
-from lace.people.root import Root, pinned_root
+from lace.cli.app import app
+from lace.people.kinds import PolicyKind
+from lace.people.root import Root, pin_root, pinned_root
 from lace.people.roster import roster_of
 from lace.people.wording import TemplateWords
 from lace.policy.origin import Viewer
+from lace.porcelain.exchange import interlace
 from lace.porcelain.invitations import InviteLine, accept, find_invitation, invite, withdraw
-from lace.porcelain.membership import admit, find_person, put_out, roster
+from lace.porcelain.membership import add_device, admit, appoint, dismiss, find_person, put_out, readmit, roster
 from lace.porcelain.policy import set_policy, template_policy
 from lace.porcelain.rotation import Successors, commit_successor, rotate
+from lace.porcelain.status import conflicts
 from lace.porcelain.visibility import visible_records
-from lace.records.keys import SigningKey
+from lace.records.keys import SigningKey, SigningSecret
+from lace.runtime.identity.keyring import KeyRing
 
 
 class Club:
@@ -125,7 +131,9 @@ def test_people_join_by_one_pasted_line_write_leave_and_come_back(club: Club) ->
     club.lace("bob", *note, "spam", "--sign", "bob", "-", given="late")
     club.lace("bob", *note, "boat", "--sign", "bob", "--tai", "1700000000:000000000", "-", given="backdated")
     club.lace("bob", "interlace", "club.lace", "home", exits=(0, 5, 8, 9))
+    assert "may not be a member" in club.lace("bob", "status", "club.lace", exits=(8,))
     club.lace("carl", "interlace", "club.lace", "home")
+    club.lace("carl", "status", "club.lace")
     assert club.lace("carl", "get", "club.lace", "//club//notes//boat") == "repaired"
     club.lace("carl", "get", "club.lace", "//club//notes//spam", exits=(1,))
     assert members(club, "carl") == {"carl"}
@@ -245,6 +253,39 @@ def test_putting_out_names_what_stands_and_a_wrong_hand_changes_nothing() -> Non
     assert roster_of(club.store, root).named("eve")[0].is_member
 
 
+def test_a_name_of_mine_goes_before_one_that_somebody_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LACE_HOME", str(tmp_path))
+    founder, dora, eve = SigningSecret.generate(), SigningSecret.generate(), SigningKey.generate()
+    KeyRing(tmp_path).add("anna", founder)
+    key, dora_key = SigningKey.from_secret(founder), SigningKey.from_secret(dora)
+    path = tmp_path / "club.lace"
+    with api.open(path, create=True) as club:
+        root = Root("club", key.verifier)
+        set_policy(club, template_policy("members", TemplateWords(root=root, apps=("notes",))), root, key)
+        admit(club, dora_key.verifier, key, called="dora")
+        admit(club, eve.verifier, key, called="dora")
+    leave = ("member", "leave", str(path), "dora", "--json")
+    refused = CliRunner().invoke(app, list(leave))
+    assert refused.exit_code == 7
+    assert "lace name add" in refused.output
+    assert CliRunner().invoke(app, ["name", "add", str(path), "dora", dora_key.verifier]).exit_code == 0
+    assert json.loads(CliRunner().invoke(app, list(leave)).output)["verifier"] == dora_key.verifier
+    with api.open(path) as club:
+        assert {one.verifier for one in roster(club).people if one.is_member} == {key.verifier, eve.verifier}
+
+
+def test_what_several_say_about_a_member_is_not_a_conflict_and_what_they_write_is() -> None:
+    club, key, _ = founded()
+    bob = SigningKey.generate()
+    admit(club, bob.verifier, key, called="bob")
+    for _ in range(2):
+        accept(club, invite(club, key, address="", lasts_s=3600).line, bob)
+    assert conflicts(club) == []
+    for sign in (key, bob):
+        club.put(b"x", group="club", app="notes", name="n", sign=sign)
+    assert [row.coordinate for row in conflicts(club)] == ["//club//notes//n"]
+
+
 def _standing(club: api.Lace, root: Root) -> list[tuple[str, ...]]:
     from lace.people.roster import PeopleStanding
 
@@ -274,3 +315,123 @@ def test_a_key_hands_its_place_to_the_successor_that_it_committed_to(tmp_path: P
     admit(club, SigningKey.generate().verifier, found.key)
     with pytest.raises(api.LaceError):  # nothing of the sort for a key that never committed
         rotate(club, bob.verifier, kept)
+
+
+def test_an_admin_rotates_twice_stays_one_person_and_can_be_dismissed(tmp_path: Path) -> None:
+    club, key, _ = founded()
+    kept = Successors(tmp_path)
+    bob, carl, dora = SigningKey.generate(), SigningKey.generate(), SigningKey.generate()
+    admit(club, bob.verifier, key, called="bob")
+    appoint(club, bob.verifier, key)
+    commit_successor(club, bob, kept)
+    admit(club, carl.verifier, bob, called="carl")
+    appoint(club, dora.verifier, bob)
+    now = bob
+    for _ in range(2):
+        following = kept.find(now.verifier)
+        assert following is not None
+        rotate(club, now.verifier, kept)
+        rotate(club, now.verifier, kept)  # interrupted, and run again
+        now = following.key
+        admit(club, SigningKey.generate().verifier, now)
+        (person,) = roster(club).named("bob")
+        assert (person.verifier, person.acting, person.is_admin) == (bob.verifier, [now.verifier], True)
+        assert {dora.verifier, now.verifier, key.verifier} == roster(club).admins
+        assert roster(club).named("carl")[0].is_member
+    assert add_device(club, person, SigningKey.generate().verifier, now).records
+    dismiss(club, now.verifier, key)
+    (person,) = roster(club).named("bob")
+    assert (person.is_admin, person.is_member) == (False, True)
+    assert roster(club).admins == {dora.verifier, key.verifier}  # what they decided stands
+    assert roster(club).named("carl")[0].is_member
+
+
+def test_what_was_said_before_is_not_written_twice() -> None:
+    club, key, _ = founded()
+    bob, carl = SigningKey.generate(), SigningKey.generate()
+    admit(club, bob.verifier, key, called="bob")
+    admit(club, carl.verifier, key, called="carl")
+    assert appoint(club, carl.verifier, key).records
+    assert not appoint(club, carl.verifier, key).records
+    assert appoint(club, carl.verifier, carl).records  # another admin's word is another word
+    dismiss(club, carl.verifier, key)
+    assert appoint(club, carl.verifier, key).records
+    assert put_out(club, find_person(club, "bob"), bob).records
+    assert not put_out(club, find_person(club, "bob"), bob).records
+    assert put_out(club, find_person(club, "bob"), key).records  # from now on only admins say what stands
+    assert not put_out(club, find_person(club, "bob"), key).records
+    assert put_out(club, find_person(club, "bob"), key, since=club.clock.tai()).records
+
+
+def test_two_admins_who_set_the_policy_at_once_go_by_the_same_one() -> None:
+    club, key, root = founded()
+    bob = SigningKey.generate()
+    admit(club, bob.verifier, key, called="bob")
+    appoint(club, bob.verifier, key)
+    others = api.open(":memory:")
+    pin_root(others.store, root)
+    meet(club, key, others, bob)
+    for mine, sign, also in ((club, key, "songs"), (others, bob, "maps")):
+        set_policy(mine, template_policy("members", TemplateWords(root=root, apps=("notes", also))), root, sign)
+    for _ in range(2):
+        meet(club, key, others, bob)
+    in_force = [policy_texts_of(one) for one in (club, others)]
+    assert in_force[0] == in_force[1]
+    assert ("songs" in in_force[0]) != ("maps" in in_force[0])
+    assert meet(club, key, others, bob) == 0
+
+
+def test_a_name_is_invited_twice_a_line_pasted_twice_devices_come_two_at_once_and_a_member_leaves_twice() -> None:
+    club, key, _ = founded()
+    bob, eve = SigningKey.generate(), SigningKey.generate()
+    lines = [invite(club, key, address="", lasts_s=3600, called="bob").line for _ in range(2)]
+    for _ in range(2):
+        accept(club, lines[0], bob, called="bob")
+    accept(club, lines[0], eve, called="bob")  # the line was pasted by somebody else as well: there is one place
+    (person,) = (one for one in roster(club).people if one.called == "bob" and one.is_member)
+    assert person.verifier == bob.verifier
+    phone, tablet = SigningKey.generate(), SigningKey.generate()
+    for device in (phone, tablet):
+        add_device(club, person, device.verifier, bob, called="phone")
+    (person,) = (one for one in roster(club).people if one.verifier == bob.verifier)
+    put_out(club, person, bob, only=phone.verifier)
+    assert roster(club).person_of.get(tablet.verifier) == bob.verifier
+    assert phone.verifier not in roster(club).person_of
+    written = []
+    for _ in range(2):
+        written.append(club.put(b"x", group="club", app="notes", name=f"n{len(written)}", sign=bob))
+        put_out(club, find_person(club, bob.verifier), key)
+        assert not find_person(club, bob.verifier).is_member
+        lost = club.put(b"spam", group="club", app="notes", name="spam", sign=bob)
+        readmit(club, find_person(club, bob.verifier), key)
+        assert find_person(club, bob.verifier).is_member
+    standing = {record for record, _ in _standing(club, roster(club).root)}
+    assert set(written) <= standing
+    assert lost not in standing
+
+
+def meet(one: api.Lace, here: SigningKey, two: api.Lace, there: SigningKey) -> int:
+    """An exchange under the policies of both; how many records moved."""
+    return interlace(one, two, here=here.verifier, there=there.verifier).moved
+
+
+def policy_texts_of(held: api.Lace) -> str:
+    policy = held.policy()
+    assert policy is not None
+    return str(policy.in_force.text(PolicyKind.SELECT))
+
+
+@pytest.mark.long
+def test_a_key_is_rotated_twice_and_goes_on_as_a_device_and_an_invitation_would_have_it(tmp_path: Path) -> None:
+    club = Club(tmp_path)
+    club.lace("anna", "key", "new", "anna")
+    club.lace("anna", "init", "club.lace")
+    club.lace("anna", "policy", "set", "club.lace", "members", "--group", "club", "--app", "notes")
+    club.lace("anna", "invite", "club.lace", "bob", "--address", "ws:127.0.0.1:1", "--as", "anna", "--no-qr")
+    for old in ("anna-old", "anna-old2"):
+        club.lace("anna", "key", "rotate", "anna", "club.lace")
+        assert old in club.lace("anna", "key", "list")
+        club.lace("anna", "device", "add", "club.lace", f"of-{old}", "--address", "ws:127.0.0.1:1", "--no-qr")
+    (anna,) = people(club, "anna")
+    assert (anna["called"], anna["is_founder"], len(anna["keys"])) == ("anna", True, 5)  # type: ignore[arg-type]
+    club.lace("anna", "policy", "check", "club.lace")

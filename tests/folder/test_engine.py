@@ -16,7 +16,14 @@ from lace.folder.engine import Folder, FolderLimits, FolderQuestion, RoundReport
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory
 from lace.folder.planner import Do
+from lace.notation.tai import TAI
+from lace.people.kinds import PolicyKind
+from lace.people.root import Root
 from lace.porcelain.exchange import interlace
+from lace.porcelain.membership import admit, put_out, roster
+from lace.porcelain.policy import set_policy
+from lace.records.keys import SigningKey, SigningSecret
+from lace.runtime.identity.keyring import KeyRing
 
 PLACE = FolderPlace(group="club", app="files")
 Opened = Callable[..., Folder]
@@ -338,3 +345,39 @@ def test_a_file_in_the_place_of_one_that_is_shown_beside_another_comes_and_goes(
     together(one, other)
     assert files_of(root_of(one)) == files_of(root_of(other))
     assert files_of(root_of(one))["a"] == b"last"
+
+
+@pytest.mark.clause("082-HEAD-05")
+def test_a_file_of_somebody_who_may_not_write_stays_on_the_disk_and_comes_in_when_they_may(
+    opened: Opened, tmp_path: Path
+) -> None:
+    """Nobody sees a version that the policy bars: stored, it would look deleted elsewhere, and go from the disk."""
+    founder, bob = SigningKey.generate(), SigningSecret.generate()
+    KeyRing(tmp_path).add("bob", bob)
+    member = SigningKey.from_secret(bob)
+    with lace.open(tmp_path / "club.lace", create=True, keys=KeyRing(tmp_path)) as club:
+        root = Root(PLACE.group, founder.verifier)
+        set_policy(club, {PolicyKind.TIP: 'writers = "members"\n'}, root, founder)
+        folder = Folder(club, PLACE, opened().disk, opened().memory, sign=member.verifier, now_ns=time.time_ns)
+        put(folder, {"early": b"early"})
+        for _ in range(2):
+            report = folder.rounds()
+            assert [one.name for one in report.troubles] == ["early"]
+            assert "only others" in report.troubles[0].why
+            assert report.is_at_rest
+        assert files_of(root_of(folder)) == {"early": b"early"}
+        assert not list(club.list("//club//files//"))
+        admit(club, member.verifier, founder, called="bob")
+        put(folder, {"mine": b"mine"})
+        assert not folder.rounds().troubles
+        assert {row["Name"] for row in club.list("//club//files//")} == {"early", "mine"}
+        # What somebody wrote who is put out, and what is not among what stands, is theirs still.
+        (bob_here,) = roster(club).named("bob")
+        put_out(club, bob_here, founder, since=TAI.of_unix_ns(0))
+        put(folder, {"early": None, "late": b"late"})
+        report = folder.rounds()
+        assert {one.name for one in report.troubles} == {"mine", "late"}
+        assert files_of(root_of(folder)) == {"mine": b"mine", "late": b"late"}
+        admit(club, member.verifier, founder, called="bob")
+        folder.rounds()
+        assert files_of(root_of(folder)) == {"mine": b"mine", "late": b"late"}

@@ -234,6 +234,37 @@ def test_the_founder_and_admins_hand_their_place_on() -> None:
     assert again.names("Admin", everyone) == {"anna2", "bob"}
 
 
+@pytest.mark.clause("080-ROTATE-04")
+def test_an_admin_that_hands_its_place_on_twice_keeps_what_it_did_and_is_one_person() -> None:
+    first, to_second = succession("bob", "bob2", 1)
+    second, to_third = succession("bob2", "bob3", 2)
+    office, carl, dora = admin("bob", "anna", 1), member("carl", "bob", 2), admin("dora", "bob", 2)
+    mine = note("bob", 3)
+    once = [
+        office, first, to_second, carl, dora, mine,
+        left("bob", "bob2", 5, mine), out := dismissed("bob", "bob2", 5, carl, dora),
+    ]  # fmt: skip
+    by_second = member("eve", "bob2", 6)
+    twice = [
+        *once, second, to_third, by_second,
+        left("bob2", "bob3", 8, once[6]), dismissed("bob2", "bob3", 8, by_second, out, once[6]),
+    ]  # fmt: skip
+    everyone = (*EVERYBODY, "bob2", "bob3")
+    for records, now, let_in in ((once, "bob2", set()), (twice, "bob3", {"eve"})):
+        seen = Seen(records)
+        assert seen.names("Admin", everyone) == {"anna", "dora", now}
+        assert seen.names("Member", everyone) == {"anna", "carl", "dora", now} | let_in
+        assert [row for row in seen.rows("Key", 2) if row[0] == v(now)] == [(v(now), v("bob"))]
+        assert seen.counts(mine)
+        assert not seen.counts(note("bob", 9))
+    # the end of the office names any key of the line, and takes the membership of nobody
+    in_club = member("bob", "anna", 1)
+    for named in ("bob", "bob3"):
+        seen = Seen([*twice, in_club, dismissed(named, "anna", 9)])
+        assert "bob3" not in seen.names("Admin", everyone)
+        assert "bob3" in seen.names("Member", everyone)
+
+
 @pytest.mark.clause("080-ROTATE-03")
 def test_who_left_does_not_come_back_by_a_successor() -> None:
     bob = member("bob", "anna", 1)

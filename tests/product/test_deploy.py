@@ -72,6 +72,15 @@ def test_systemd_knows_every_word_of_the_unit(tmp_path: Path) -> None:
     assert "lace.service" not in done.stdout + done.stderr
 
 
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
+def test_systemd_finds_little_that_the_unit_leaves_open(tmp_path: Path) -> None:
+    copy = tmp_path / "lace.service"
+    copy.write_text(UNIT.read_text().replace("/usr/bin/lace", "/bin/true"))
+    words = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(copy)]  # of 100, the most exposed
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+
+
 def test_what_the_unit_promises_is_in_it() -> None:
     assert values("LoadCredential") == ["server.key:/etc/lace/server.key"]
     assert values("MemoryMax")

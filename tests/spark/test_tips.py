@@ -13,8 +13,12 @@ from lace.people.root import Root
 from lace.porcelain.policy import set_policy
 from lace.records.keys import SigningKey
 from lace.records.tip import LOOKED_AT, TipPolicy
+from lace.records.write import encode_record
 from lace.runtime.clock import SystemClock
 from lace.spark.jobs.tips import tips
+from people.histories import World, counting, defined_tip
+from people.histories import tips as history_tips
+from people.world import GROUP, Seen, key
 
 pytestmark = pytest.mark.spark
 KEYS = [None, SigningKey(bytes(31) + b"\x05"), SigningKey(bytes(31) + b"\x07"), SigningKey(bytes(31) + b"\x09")]
@@ -125,3 +129,29 @@ def test_spark_and_a_lace_give_the_same_tips_under_a_policy(
 def test_without_a_policy_the_horizon_is_one_day(spark: SparkSession, bundle: Path) -> None:
     records = spark.read.format("lace").load(str(bundle)).where("_corrupt_record is null")
     assert {row["tai"][0] for row in tips(records).collect()} == {"1"}
+
+
+@pytest.mark.parametrize("seed", [7, 21, 106])
+def test_spark_and_a_lace_give_the_same_tips_after_a_history_of_leaving_rotating_and_forging(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    world = World(seed)
+    world.go(40)
+    world.settle()
+    with lace.open(tmp_path / "h.lace", create=True, horizon_s=None) as opened:
+        for record in world.held["anna"].values():
+            opened.put_stored(encode_record(record))
+        root = Root(GROUP, key("anna").verifier)
+        set_policy(opened, {PolicyKind.TIP: 'writers = "members"\n'}, root, key("anna"))
+        opened.export(tmp_path / "h.bundle")
+        policy = opened.tip_policy()
+        expected = {row["Name"]: row.hash for row in opened.list("//club//notes//", tips=True)}
+    records = spark.read.format("lace").load(str(tmp_path / "h.bundle")).where("_corrupt_record is null")
+    found = {row["name"]: row["hash"] for row in tips(records, policy).where("app = 'notes'").collect()}
+    assert found == expected
+    defined = {}
+    for name, versions in history_tips(world.held["anna"].values(), Seen(world.held["anna"].values())).items():
+        if tip := defined_tip(world, counting(versions)):
+            (defined[name],) = tip
+    assert found == defined
+    assert len(found) > 3

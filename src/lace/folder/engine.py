@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 
-from lace.errors import InvalidInput, InvalidText, LaceError
+from lace.errors import InvalidInput, InvalidText, LaceError, NotFound
 from lace.folder.disk import ChangedMeanwhile, Disk, FilePath, FileWrite, Found, StableFile
 from lace.folder.lacetree import FolderPlace, LaceTree, blob_id
 from lace.folder.memory import Memory, Signature
@@ -40,10 +40,13 @@ from lace.records.fileform import (
     read_attributes,
 )
 from lace.records.manifest import content_length
-from lace.records.model import Header
+from lace.records.model import Header, Parts
+from lace.records.retraction import ALL
 from lace.values import dataclass
 
 _Kept = tuple[FolderStep, ShownItem | None, Found | None]
+_WHY_BARRED = "the policy lets only others write here, so this stays on this disk alone"
+_WHY_UNSIGNED = "the policy counts nothing here that nobody signed, so this stays here alone; --sign names a key"
 Ignored = Callable[[FilePath, bool], bool]
 _UNREAD = "?"  # the content of a new file that nobody has read yet
 _OLD_ENOUGH_NS = 2 * SECOND_NS  # file systems may keep times by two seconds: a file that is newer is read again
@@ -86,6 +89,18 @@ class Trouble:
     is_passing: bool = False  # it will be tried again and may well work then
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A version of this folder, as far as a policy asks whether it counts."""
+
+    group: str
+    app: str
+    signer: str | None
+    tai: str
+    hash: str
+    withdraws: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class RoundReport:
     """What a round did."""
@@ -123,6 +138,7 @@ class Folder:
         self.memory = memory
         self.tree = LaceTree(lace, place, memory.agreed)
         self._sign = sign
+        self._verifier: str | None = None
         self._ignored = ignored
         self._limits = limits or FolderLimits()
         self._now_ns = now_ns
@@ -179,7 +195,7 @@ class Folder:
         disk = self._look(report)
         lace = self._visible(self.tree.shown, report)
         agreed = self._visible(self.memory.agreed, None)
-        steps = plan(lace, disk, agreed)
+        steps = self._unless_barred(plan(lace, disk, agreed), report)
         if not go_on and (stopped := self._at_risk(steps, len(agreed))) is not None:
             report.stopped = stopped
             return report
@@ -297,6 +313,54 @@ class Folder:
                 if moved < gone:  # a tree that was moved is there under other names
                     return Stopped(question, f"{gone:,} of {files:,} files {where}")
         return None
+
+    # What the policy of the lace does not let this folder do
+
+    def _unless_barred(self, steps: list[FolderStep], report: RoundReport) -> list[FolderStep]:
+        """The steps but those that would store what counts for nobody, or remove for that reason what was stored here.
+
+        A version that the policy bars is not shown by any lace, and without this a file of somebody who is not a member
+        would go from the disk as soon as it was stored.
+        """
+        if not any(step.do in (Do.TAKE, Do.RETRACT, Do.REMOVE) for step in steps):
+            return steps
+        policy = self.lace.tip_policy()
+        if not policy.writers:
+            return steps
+        kept: list[FolderStep] = []
+        for step in steps:
+            said = self._said_by(step)
+            if said is None or policy.may_write(said):
+                kept.append(step)
+            else:
+                report.troubles.append(Trouble(step.name, _WHY_BARRED if said.signer else _WHY_UNSIGNED))
+        return kept
+
+    def _said_by(self, step: FolderStep) -> _Said | None:
+        """The version that a step would store; or of a file that has to go, the one that was stored here."""
+        if step.do in (Do.TAKE, Do.RETRACT):
+            return self._next_version((ALL,) if step.do is Do.RETRACT else ())
+        last = self.memory.agreed.get(step.name) if step.do is Do.REMOVE else None
+        parts = None if last is None else self._parts_of(last.versions[0])
+        if last is None or parts is None or parts.signed_by not in ("", self._signer()):
+            return None  # others wrote it: what they may write is for the policy to say, here as well
+        return _Said(self.place.group, self.place.app, parts.signed_by or None, parts.tai, last.versions[0])
+
+    def _next_version(self, withdraws: tuple[str, ...] = ()) -> _Said:
+        now = TAI.of_unix_ns(self._now_ns())
+        return _Said(self.place.group, self.place.app, self._signer(), now, "", withdraws)
+
+    def _signer(self) -> str | None:
+        """Who signs what this folder stores; looked up once."""
+        if self._sign is not None and self._verifier is None:
+            self._verifier = self.lace.verifier_of(self._sign)
+        return self._verifier
+
+    def _parts_of(self, version: str) -> Parts | None:
+        try:
+            return self.lace.load(RecordHash(version)).parts
+        except NotFound:
+            return None
 
     # The steps
 
@@ -545,6 +609,8 @@ class Folder:
 
     def _merge(self, report: RoundReport) -> int:
         """Store the merge of each contested text whose two heads go together line by line."""
+        if self.tree.contested and not self.lace.tip_policy().may_write(self._next_version()):
+            return 0  # nobody would see the merge, and the next round would make another one
         count = 0
         for name, versions in list(self.tree.contested.items()):
             shown = self.tree.shown.get(name)

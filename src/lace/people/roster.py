@@ -144,12 +144,7 @@ class PeopleStanding:
         devices: dict[str, dict[str, str]] = defaultdict(dict)
         for record, key, person, _ in self.rows("DeviceIn", 4):
             devices[person][key] = self.header(record, "Called")
-        firsts = {*entries, *(person for key, person in acting.items() if key == person)}
-        founder = self.root.founder
-        firsts.add(founder)
-        for heir in lines[founder]:
-            firsts.discard(heir)
-        for first in sorted(firsts):
+        for first in sorted({*entries, *acting.values(), self.root.founder}):
             newest = max(entries[first], default=("", ""))
             record = newest[1]
             signer = self.header(record, "Signed-By")

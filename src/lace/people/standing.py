@@ -20,7 +20,7 @@ from lace.notation.identifiers import Verifier
 from lace.people.root import Root
 from lace.people.wording import core_rules
 from lace.records.validate import validate
-from lace.store.base import RecordStore
+from lace.store.base import RecordStore, StoreCursor
 
 ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP = "admin", "member", "device", "invite"
 LEFT_APP, SUCCESSOR_APP, POLICY_APP = "left", "successor", "policy"
@@ -28,7 +28,7 @@ PEOPLE_APPS = (ADMIN_APP, MEMBER_APP, DEVICE_APP, INVITE_APP, LEFT_APP, SUCCESSO
 ADMIN, MEMBER, KEPT = Predicate("Admin", 1), Predicate("Member", 1), Predicate("KeptNamed", 2)
 AUTHOR, STANDING, ENTRY = Predicate("Author", 2), Predicate("Standing", 2), Predicate("Entry", 3)
 _ASKED = (ADMIN, MEMBER, KEPT, AUTHOR, STANDING, ENTRY)
-_Answered = tuple[Root, tuple[str, ...], dict[Predicate, list[tuple[str, ...]]]]
+_Answered = tuple[Root, StoreCursor, tuple[str, ...], dict[Predicate, list[tuple[str, ...]]]]
 _ANSWERED: WeakKeyDictionary[RecordStore, _Answered] = WeakKeyDictionary()
 
 
@@ -54,11 +54,16 @@ def rows_in_force(store: RecordStore, root: Root, predicate: Predicate) -> list[
     """
     from lace.datalog.engine import evaluate  # loads numpy: a command that asks nobody does without
 
-    records, kept = people_signature(store, root.group), _ANSWERED.get(store)
-    if kept is None or kept[:2] != (root, records):
-        found = evaluate(checked_core_rules(root), [MemorySource(people_facts(store, root.group))])
-        kept = _ANSWERED[store] = (root, records, {asked: found.rows(asked) for asked in _ASKED})
-    return kept[2][predicate]
+    cursor, kept = store.cursor(), _ANSWERED.get(store)
+    if kept is None or kept[:2] != (root, cursor):
+        records = people_signature(store, root.group)
+        if kept is not None and (kept[0], kept[2]) == (root, records):
+            rows = kept[3]
+        else:
+            found = evaluate(checked_core_rules(root), [MemorySource(people_facts(store, root.group))])
+            rows = {asked: list(found.rows(asked)) for asked in _ASKED}
+        kept = _ANSWERED[store] = (root, cursor, records, rows)
+    return kept[3][predicate]
 
 
 def admins_in_force(store: RecordStore, root: Root) -> frozenset[Verifier]:

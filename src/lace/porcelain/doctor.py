@@ -14,6 +14,8 @@ from pathlib import Path
 
 from lace.errors import LaceError
 from lace.notation.tai import TAI
+from lace.policy.compile import agree
+from lace.policy.transcript import Lowering
 from lace.porcelain.lace import Lace
 from lace.porcelain.remotes import last_exchange, remotes_of
 from lace.store.version import schema_of
@@ -56,6 +58,7 @@ def examine(lace: Lace, path: Path, keys: Mapping[str, str], backed_up: Collecti
     yield from _disk(path)
     yield from _clock(lace, now)
     yield from _remotes(lace, keys)
+    yield from _rules(lace)
     yield from _content(lace)
     yield from _keys(keys, backed_up)
 
@@ -158,6 +161,23 @@ def _remotes(lace: Lace, keys: Mapping[str, str]) -> Iterator[CheckUp]:
             yield CheckUp("remotes", Urgency.MEND, f"{about}: the last exchange reached no fixed point ({why})")
         else:
             yield CheckUp("remotes", Urgency.OK, f"{about}: the last exchange reached a fixed point")
+
+
+def _rules(lace: Lace) -> Iterator[CheckUp]:
+    """Whether the remotes went by the policy of this lace when they were met last."""
+    policy = lace.policy()
+    if policy is None or policy.is_waiting:
+        return
+    since = max(version.tai for version in policy.in_force.versions.values())
+    shared = {agree(policy.module, policy.module, lowering=lowering).id for lowering in Lowering}
+    met = [(remote.name, last_exchange(lace.store, remote.name)) for remote in remotes_of(lace.store)]
+    plans = {name: last.plan for name, last in met if last is not None and last.plan and last.at > since}
+    others = sorted(name for name, plan in plans.items() if plan not in shared)
+    if others:
+        said = f"in the last exchange with {', '.join(others)} the rules were not those of the policy on both sides"
+        yield CheckUp("rules", Urgency.NOTE, said, "`lace status` compares; `lace policy log` there shows its policy")
+    elif plans:
+        yield CheckUp("rules", Urgency.OK, "all remotes went by the policy in the last exchange")
 
 
 def _content(lace: Lace) -> Iterator[CheckUp]:

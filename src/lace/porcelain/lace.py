@@ -445,6 +445,10 @@ class Lace(PutVerbs, Closing):
         """The keys that signed here, and those added by `know_key`; a hint for people that decides nothing."""
         return known_keys(self.store)
 
+    def verifier_of(self, sign: Signer | str | None) -> Verifier | None:
+        """The verifier of what `sign` signs, a key or the name of one in the ring; None for what nobody signs."""
+        return self._keys.verifier(sign) if isinstance(sign, str) else None if sign is None else sign.verifier
+
     def know_key(self, verifier: str, *, forget: bool = False) -> None:
         """Remember a key in this lace, or forget it: a verifier, or the name of a key of the ring."""
         (forget_key if forget else know_key)(self.store, self._keys.verifier(verifier))

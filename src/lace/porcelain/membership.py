@@ -82,7 +82,8 @@ def put_out(
 ) -> PeopleWritten:
     """End the membership of a person, or of one key of theirs: what came before stands, nothing else comes in.
 
-    With `since`, records dated at that time or later do not stand, although they are here.
+    With `since`, records dated at that time or later do not stand, although they are here. Writes nothing if that was
+    said before.
     """
     root = require_root(lace)
     standing = PeopleStanding(lace.store, root)
@@ -98,6 +99,10 @@ def put_out(
         error = InvalidText("an admin cannot leave", rule="people-admin", found=ending[0])
         error.add_note("first end that: `lace admin rm`")
         raise error
+    said = {row[1] for row in standing.rows("PutOut", 3)}
+    is_last_word = sign.verifier not in admins or said.issuperset(keys)
+    if since is None and is_last_word and not {key for key, _ in standing.rows("Key", 2)} & set(keys):
+        return PeopleWritten(())  # all of it is over already, and nobody has more to say about what stands
     plexes: list[Plex] = []
     stands = 0
     for verifier in keys:
@@ -123,6 +128,17 @@ def standing_records(
         if entry.hash in kept or any(entry.tai >= bound for bound in bounds):
             found.append(entry.hash)
     return found
+
+
+def orders_of(lace: Lace, standing: PeopleStanding, verifier: Verifier) -> list[RecordHash]:
+    """What an admin signed as one, as far as it counts now and is here, and what it withdrew."""
+    counted = {row[0] for name, arity in (("ByAdmin", 1), ("AdminIn", 4), ("AdminOut", 4)) for row in
+               standing.rows(name, arity)}  # fmt: skip
+    return [
+        entry.hash
+        for entry in lace.store.entries(standing.root.group)
+        if entry.signer == verifier and (entry.hash in counted or entry.withdraws)
+    ]
 
 
 def readmit(lace: Lace, person: Person, sign: SigningKey, *, role: Role | None = None) -> PeopleWritten:
@@ -157,8 +173,13 @@ def add_device(lace: Lace, person: Person, verifier: Verifier, sign: SigningKey,
 
 
 def appoint(lace: Lace, verifier: Verifier, sign: SigningKey) -> PeopleWritten:
-    """Make somebody an admin."""
+    """Make somebody an admin; writes nothing if the same admin did so before and it counts."""
     root = _for_admin(lace, sign)
+    standing = PeopleStanding(lace.store, root)
+    over = {*standing.keys("TakenBack"), *standing.keys("Ended")}
+    said = {(key, giver) for record, key, giver, _ in standing.rows("AdminIn", 4) if record not in over}
+    if (verifier, sign.verifier) in said:
+        return PeopleWritten(())
     return _sign(lace, sign, [forms.admin_in(root.group, verifier, _after(lace, root, verifier))])
 
 
@@ -171,19 +192,14 @@ def dismiss(lace: Lace, verifier: Verifier, sign: SigningKey) -> PeopleWritten:
     standing = PeopleStanding(lace.store, root)
     if verifier not in standing.keys("Admin"):
         raise NotFound(f"{verifier} is not an admin of //{root.group}")
-    givers = {giver for _, key, giver, _ in standing.rows("AdminIn", 4) if key == verifier}
+    givers = {giver for _, key, giver, _ in standing.rows("InOffice", 4) if key == verifier}
     if sign.verifier not in {*standing.keys("Root"), *givers, verifier}:
         raise InvalidText(
             "only the founder, who appointed an admin, and the admin itself may end that",
             rule="people-signer",
             found=sign.verifier,
         )
-    counted = {row[0] for name, arity in (("ByAdmin", 1), ("AdminIn", 4)) for row in standing.rows(name, arity)}
-    stands = [
-        entry.hash
-        for entry in lace.store.entries(root.group)
-        if entry.signer == verifier and (entry.hash in counted or entry.withdraws)
-    ]
+    stands = orders_of(lace, standing, verifier)
     at = _after(lace, root, verifier)
     written = _sign(lace, sign, forms.admin_out(root.group, verifier, at, stands))
     return PeopleWritten(written.records, len(stands))

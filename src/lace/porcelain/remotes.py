@@ -74,6 +74,7 @@ class LastExchange:
     held_back_there: int = 0
     incomplete: int = 0  # contents that lack parts
     store_record_id: int = 0  # the newest record here when it ended
+    plan: str = ""  # the exchange plan, which says whether both sides brought the same rules
 
     @property
     def is_equal(self) -> bool:
@@ -170,6 +171,7 @@ def note_exchange(store: RecordStore, name: str, outcome: Outcome, at: str, inco
         held_back_there=sum(result.held_back_by_peer.counts.values()),
         incomplete=incomplete,
         store_record_id=store.high_water(),
+        plan=result.exchange_plan_id or "",
     )
     store.put_setting(LAST, name, json.dumps(last.to_json()).encode())
     return last

@@ -17,7 +17,7 @@ from lace.notation.identifiers import RecordHash, Verifier
 from lace.people import forms
 from lace.people.forms import App
 from lace.people.roster import PeopleStanding
-from lace.porcelain.membership import PeopleWritten, put_signed, require_root, standing_records
+from lace.porcelain.membership import PeopleWritten, orders_of, put_signed, require_root, standing_records
 from lace.porcelain.remotes import add_remote, remotes_of
 from lace.records.keys import SigningKey, SigningSecret
 from lace.records.validate import validate
@@ -111,9 +111,7 @@ def rotate(lace: Lace, verifier: Verifier, kept: Successors) -> PeopleWritten:
     before = PeopleStanding(lace.store, root)
     was_admin = verifier in before.keys("Admin")
     stands = standing_records(lace, before, verifier, None, with_devices=True)
-    counted = {row[0] for name, arity in (("ByAdmin", 1), ("AdminIn", 4), ("AdminOut", 4)) for row in
-               before.rows(name, arity)}  # fmt: skip
-    orders = [one.hash for one in lace.store.entries(root.group) if one.signer == verifier and one.hash in counted]
+    orders = orders_of(lace, before, verifier)
     published = lace.put_stored(successor.records[root.group])
     if successor.key.verifier not in {row[0] for row in PeopleStanding(lace.store, root).rows("Key", 2)}:
         lace.store.delete(published)

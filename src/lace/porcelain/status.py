@@ -1,8 +1,9 @@
 """Whether a lace and its remotes hold the same: what is missing each way and why, what was refused, what is incomplete.
 
 Rule: equal means that a peer was asked and that neither side would ask the other for anything, that nothing was refused
-or held back, and that some side showed something, or both hold nothing. What is known from last time is never called
-equal while records have been stored here since.
+or held back, and that some side showed something, or both hold nothing. Where a policy says what members show each
+other, a peer that shows nothing is not equal: it may not count us as a member. What is known from last time is never
+called equal while records have been stored here since.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import field
 from itertools import islice
 
 from lace.interlace.claims.advertisement import Advertisement
+from lace.people.root import pinned_root
+from lace.people.standing import PEOPLE_APPS
 from lace.policy.operand import Module
 from lace.porcelain.lace import Lace
 from lace.porcelain.listing import Row
@@ -46,6 +49,7 @@ class RemoteStatus:
     remote: Remote
     last: LastExchange | None
     stored_since: int = 0  # records that were stored here after the last exchange
+    goes_by_policy: bool = False  # whether the lace carries a policy, which others in its group go by, too
     was_asked: bool = False  # the rest is known only if it was
     trouble: str = ""  # why it could not be asked
     missing_here: tuple[Missing, ...] = ()
@@ -53,6 +57,7 @@ class RemoteStatus:
     not_shown: int = 0  # records that our rules select and our exposure shows none of
     has_other_rules: bool = False  # the peer brought other rules than ours, which need not be wrong
     nothing_shown: bool = False  # neither side showed the other anything, and there is something
+    is_kept_out: bool = False  # the peer showed and asked for nothing, although a policy says what members are shown
     held_back_here: Mapping[str, int] = field(default_factory=dict)
     held_back_there: Mapping[str, int] = field(default_factory=dict)
 
@@ -71,7 +76,7 @@ class RemoteStatus:
         """Whether both sides hold all that both rules select, as far as this was looked at."""
         if not self.was_asked:
             return not self.trouble and self.last is not None and self.last.is_equal and not self.stored_since
-        if self.trouble or self.not_shown or self.nothing_shown:
+        if self.trouble or self.not_shown or self.nothing_shown or self.is_kept_out:
             return False
         return not (self.missing_here or self.missing_there or self.held_back_here or self.held_back_there)
 
@@ -87,6 +92,7 @@ class RemoteStatus:
             "missing_there": [one.to_json() for one in self.missing_there],
             "not_shown": self.not_shown,
             "nothing_shown": self.nothing_shown,
+            "kept_out": self.is_kept_out,
             "has_other_rules": self.has_other_rules,
             "held_back_here": dict(self.held_back_here),
             "held_back_there": dict(self.held_back_there),
@@ -104,7 +110,19 @@ def known_status(lace: Lace, remote: Remote) -> RemoteStatus:
     if last is not None:
         after = StoreRecordId(last.store_record_id)
         since = sum(1 for _ in lace.store.records_since(after))
-    return RemoteStatus(remote=remote, last=last, stored_since=since)
+    return RemoteStatus(remote=remote, last=last, stored_since=since, goes_by_policy=goes_by_policy(lace))
+
+
+def goes_by_policy(lace: Lace) -> bool:
+    """Whether a lace carries a policy that is in force."""
+    policy = lace.policy()
+    return policy is not None and not policy.is_waiting
+
+
+def is_kept_out(outcome: Outcome) -> bool:
+    """Whether a peer, who goes by the policy that we go by, showed nothing of all that we showed to it."""
+    result = outcome.result
+    return outcome.is_complete and bool(result.advertised_to_peer) and not result.advertised_by_peer
 
 
 def asked_status(
@@ -118,6 +136,7 @@ def asked_status(
         remote=known.remote,
         last=known.last,
         stored_since=known.stored_since,
+        goes_by_policy=known.goes_by_policy,
         was_asked=True,
         trouble="" if outcome.is_complete else ": ".join(filter(None, (outcome.status, outcome.detail))),
         missing_here=tuple(_missing(preview.wanted, known.refused_here, "it was not fetched yet")),
@@ -125,6 +144,7 @@ def asked_status(
         not_shown=0 if held is None else held.records,
         has_other_rules=preview.their_module is not None and preview.their_module.id != ours.id,
         nothing_shown=not shown and held is None,
+        is_kept_out=known.goes_by_policy and not preview.asked_for and is_kept_out(outcome),
         held_back_here=dict(result.held_back),
         held_back_there=dict(result.held_back_by_peer.counts),
     )
@@ -137,5 +157,11 @@ def _missing(claims: Iterable[Advertisement], refused: Mapping[str, str], otherw
 
 
 def conflicts(lace: Lace, most: int = MOST_CONFLICTS) -> list[Row]:
-    """The tips of coordinates where several people have written: the newest by time holds, the others are beside it."""
-    return list(islice((row for row in lace.list("//", tips=True) if row.concurrent), most))
+    """The tips of coordinates where several people have written: the newest by time holds, the others are beside it.
+
+    Who is a member and what the policy is, several people say by design; rules decide there.
+    """
+    root = pinned_root(lace.store)
+    ruled = set() if root is None else {(root.group, app) for app in PEOPLE_APPS}
+    tips = (row for row in lace.list("//", tips=True) if row.concurrent and (row["Group"], row["App"]) not in ruled)
+    return list(islice(tips, most))

@@ -35,7 +35,8 @@ def add(path: Path, who: str, sign: str | None, as_json: bool) -> None:
         verifier = verifier_of(lace, who)
         written = appoint(lace, verifier, admin_key(lace, sign))
     shown = short_hash(who) if who.startswith("V.") else who
-    print_written(written, f"{shown} is an admin now", as_json=as_json, verifier=verifier)
+    since = "now" if written.records else "already"
+    print_written(written, f"{shown} is an admin {since}", as_json=as_json, verifier=verifier)
 
 
 @command.command("rm")
@@ -49,12 +50,16 @@ def rm(path: Path, who: str, sign: str | None, as_json: bool) -> None:
     It is signed by the founder, by the admin who made them one, or by themselves.
     """
     from lace.people.standing import admins_in_force
-    from lace.porcelain.membership import dismiss, require_root
+    from lace.porcelain.membership import dismiss, require_root, roster
 
     with opened(path, write=True) as lace:
-        verifier = verifier_of(lace, who)
         root = require_root(lace)
-        written = dismiss(lace, verifier, own_key(sign, admins_in_force(lace.store, root), "an admin"))
+        admins = admins_in_force(lace.store, root)
+        verifier = verifier_of(lace, who)
+        person = roster(lace).of_key(verifier)
+        if person is not None:  # who rotated is an admin by the successor of the key that was appointed
+            verifier = next((key for key in person.acting if key in admins), verifier)
+        written = dismiss(lace, verifier, own_key(sign, admins, "an admin"))
     shown = short_hash(who) if who.startswith("V.") else who
     print_written(
         written,

@@ -8,7 +8,7 @@ import click
 
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.groups import SummaryGroup
-from lace.cli.options.people import called, own_key, print_written, signer_option
+from lace.cli.options.people import called, own_key, person_named, print_written, signer_option
 from lace.cli.output.output import json_option, print_json_lines
 from lace.cli.output.tables import print_table
 from lace.cli.output.text import visible_line
@@ -58,11 +58,11 @@ def add(
     with opened(path, write=True) as lace:
         everybody = roster(lace)
         if who is None:
-            firsts = {one.verifier for one in everybody.people if one.is_member}
+            firsts = {key.verifier for one in everybody.people for key in one.keys if key.acts and key.kind != "device"}
             signing = own_key(sign, firsts, "the first key of a member")
             person = find_person(lace, signing.verifier)
         else:
-            person = find_person(lace, who)
+            person = person_named(lace, who)
             signing = own_key(sign, {*everybody.admins, *person.acting}, "an admin")
         secret = SigningSecret.generate()
         verifier = Verifier.parse(key) if key else SigningKey.from_secret(secret).verifier
@@ -83,10 +83,10 @@ def add(
 @json_option
 def list_(path: Path, who: str | None, as_json: bool) -> None:
     """List the keys of everybody, or of one person, and which of them act."""
-    from lace.porcelain.membership import find_person, roster
+    from lace.porcelain.membership import roster
 
     with opened(path) as lace:
-        people = [find_person(lace, who)] if who else list(roster(lace).people)
+        people = [person_named(lace, who)] if who else list(roster(lace).people)
     rows = [(person, key) for person in people for key in person.keys]
     if as_json:
         print_json_lines(
@@ -132,11 +132,11 @@ def rm(path: Path, device: str, who: str | None, since: str | None, sign: str | 
     """
     from lace.errors import InvalidText, NotFound
     from lace.notation.tai import TAI
-    from lace.porcelain.membership import find_person, put_out, roster
+    from lace.porcelain.membership import put_out, roster
 
     with opened(path, write=True) as lace:
         everybody = roster(lace)
-        people = [find_person(lace, who)] if who else list(everybody.people)
+        people = [person_named(lace, who)] if who else list(everybody.people)
         found = [(one, key) for one in people for key in one.keys if device in (key.verifier, key.called) and key.acts]
         if not found:
             error = NotFound(f"there is no device {device!r} that acts")

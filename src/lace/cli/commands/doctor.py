@@ -33,9 +33,9 @@ MARKS = {"note": NOTE, "mend": BAD}
 def command(path: Path, certificates: tuple[Path, ...], as_json: bool) -> ExitCode:
     """Look for what may go wrong with a lace and the machine under it.
 
-    Checks permissions, schema, free space, clock, remotes, content without parts, keys without a backup, certificates
-    and the Python that runs this. Nothing is changed and nobody is dialled: `lace status` compares with peers, and
-    `lace verify` reads every record. The exit code is 1 if something has to be mended.
+    Checks permissions, schema, free space, clock, remotes and whether they went by the policy, content without parts,
+    keys without a backup, certificates and the Python that runs this. Nothing is changed and nobody is dialled: `lace
+    status` compares with peers, and `lace verify` reads every record. The exit code is 1 if something has to be mended.
     """
     found = list(_findings(path, certificates))
     if as_json:

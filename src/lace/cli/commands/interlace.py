@@ -14,8 +14,8 @@ from lace.cli.options.peerchoices import PeerChoices, peer_command, require_lace
 from lace.cli.options.remotes import failure_kept, keep_outcome
 from lace.cli.options.side import ENDED_WELL, MOST_POLICIES, Side, opened_side
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.outcome import exit_code_of, held_back_here, incomplete_after, print_outcome
-from lace.cli.output.output import json_option
+from lace.cli.output.outcome import KEPT_OUT, exit_code_of, held_back_here, incomplete_after, print_outcome
+from lace.cli.output.output import json_option, say
 
 
 @click.command("interlace")
@@ -59,6 +59,8 @@ def command(asked: PeerChoices, hold: int, dry_run: bool, as_json: bool) -> Exit
 
 
 def _exchange(side: Side, asked: PeerChoices, *, as_json: bool) -> ExitCode:
+    from lace.porcelain.status import goes_by_policy, is_kept_out
+
     terms, choices = asked.terms(side.lace, is_open=False), side.with_quotas(asked.link())
     with failure_kept(side.store, asked.remote):
         done = exchange_once(side.store, asked.address, terms, choices, asked.trace, side.make_host)
@@ -67,6 +69,8 @@ def _exchange(side: Side, asked: PeerChoices, *, as_json: bool) -> ExitCode:
     incomplete = [] if side.lace is None else incomplete_after(side.lace, terms.module)
     keep_outcome(side.store, asked.remote, outcome, len(incomplete))
     print_outcome(outcome, seconds, *moved, held=held, incomplete=incomplete, as_json=as_json)
+    if side.lace is not None and is_kept_out(outcome) and goes_by_policy(side.lace) and not as_json:
+        say(KEPT_OUT, err=True)
     return exit_code_of(outcome, incomplete)
 
 

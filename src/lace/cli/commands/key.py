@@ -257,7 +257,7 @@ def rotate(name: str, paths: Sequence[Path], as_json: bool) -> None:
 
     A key commits to its successor on the day on which it joins a group, so a thief of the key cannot choose one. What
     the key signed so far stands; nothing else that it signs comes in. Afterwards the new key is called NAME, and the
-    old one NAME-old.
+    old one NAME-old (NAME-old2 if there is one already). If this was interrupted, run it again.
     """
     from lace.cli.options.arguments import opened
     from lace.cli.options.people import successors
@@ -267,7 +267,7 @@ def rotate(name: str, paths: Sequence[Path], as_json: bool) -> None:
 
     ring, kept = user_ring(), successors()
     before = ring.own(name)
-    successor = kept.find(before)
+    successor, aside = kept.find(before), _name_for_old(ring, name)
     if successor is None:
         raise KeyUnavailable(f"there is no successor of {name!r} in {kept.folder}; an admin can `lace member replace`")
     for path in paths:
@@ -276,9 +276,19 @@ def rotate(name: str, paths: Sequence[Path], as_json: bool) -> None:
             use_key(lace, before, successor.key.verifier)
         if not as_json:
             say(f"{path}: {name} signs with a new key; {written.stands} records of the old one stand")
-    ring.rename(name, f"{name}-old")
+    ring.rename(name, aside)
     entry = ring.add(name, successor.secret)
     _print_entry(entry, as_json)
+
+
+def _name_for_old(ring: KeyRing, name: str) -> str:
+    """A free name for a key that was replaced."""
+    aside, number = f"{name}-old", 1
+    while ring.has(aside):
+        number += 1
+        aside = f"{name}-old{number}"
+    ring.require_free(aside)  # refuses a name that is too long, before anything is written
+    return aside
 
 
 @command.command("rm")

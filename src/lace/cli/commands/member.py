@@ -13,6 +13,7 @@ from lace.cli.options.people import (
     admin_key,
     called,
     own_key,
+    person_named,
     print_written,
     signer_option,
     told,
@@ -136,10 +137,10 @@ def leave(path: Path, who: str, since: str | None, sign: str | None, as_json: bo
     by an admin, or by the member who leaves. Their open links end; what they have, they keep.
     """
     from lace.notation.tai import TAI
-    from lace.porcelain.membership import find_person, put_out, roster
+    from lace.porcelain.membership import put_out, roster
 
     with opened(path, write=True) as lace:
-        person = find_person(lace, who)
+        person = person_named(lace, who)
         may = {*roster(lace).admins, *person.acting}
         written = put_out(
             lace,
@@ -150,6 +151,8 @@ def leave(path: Path, who: str, since: str | None, sign: str | None, as_json: bo
         invitations = [one for one in roster(lace).invitations if not one.is_withdrawn and len(one.admitted) < one.uses]
     stands = count_of(written.stands, "record")
     sentence = f"{called(person)} left; {stands} of theirs stand{'s' if written.stands == 1 else ''}"
+    if not written.records:
+        sentence = f"{called(person)} left already; nothing was written"
     print_written(written, sentence, as_json=as_json, verifier=person.verifier)
     if invitations:
         still = count_of(len(invitations), "open invitation")
@@ -165,10 +168,10 @@ def leave(path: Path, who: str, since: str | None, sign: str | None, as_json: bo
 def rejoin(path: Path, who: str, role: str | None, sign: str | None, as_json: bool) -> None:
     """Let somebody who left in again: they may write from now on; what they wrote in between stays out."""
     from lace.people.forms import Role
-    from lace.porcelain.membership import find_person, readmit
+    from lace.porcelain.membership import readmit
 
     with opened(path, write=True) as lace:
-        person = find_person(lace, who)
+        person = person_named(lace, who)
         written = readmit(lace, person, admin_key(lace, sign), role=None if role is None else Role(role))
     print_written(written, f"{called(person)} is a member again", as_json=as_json, verifier=person.verifier)
 
@@ -187,10 +190,10 @@ def replace(path: Path, who: str, new: str, old: str | None, sign: str | None, a
     """
     from lace.cli.commands.key import user_ring
     from lace.notation.identifiers import Verifier
-    from lace.porcelain.membership import find_person, replace_key
+    from lace.porcelain.membership import replace_key
 
     with opened(path, write=True) as lace:
-        person = find_person(lace, who)
+        person = person_named(lace, who)
         lost = person.verifier if old is None else Verifier.parse(old)
         fresh = user_ring().verifier(new)
         written = replace_key(lace, person, lost, fresh, admin_key(lace, sign))

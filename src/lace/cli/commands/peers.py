@@ -22,14 +22,13 @@ def command(path: Path, as_json: bool) -> ExitCode:
 
     Asks each `lace serve` over this lace, on the socket that it keeps beside the file. The exit code is 1 if none runs.
     """
-    from lace.runtime.node.control import answering, ask_node
+    from lace.runtime.node.control import answering, ask_node, no_node
 
     with opened_for_rules(path) as lace:
         namer = Namer.of(lace.store)
     nodes = {socket: ask_node(socket, "links") for socket in answering(path)}
     if not nodes:
-        say(f"no node runs over {path}; `lace serve` starts one", err=True)
-        return ExitCode.BAD
+        raise no_node(path)
     links = [(socket, link) for socket, found in nodes.items() for link in found["links"] if link["open"]]
     if as_json:
         for socket, link in links:

@@ -21,7 +21,7 @@ def command(path: Path, as_json: bool) -> ExitCode:
     what changed. If one cannot, it goes on as before, and the exit code is 6. The exit code is 1 if none runs. A new
     policy of the lace needs no reload.
     """
-    from lace.runtime.node.control import answering, ask_node
+    from lace.runtime.node.control import answering, ask_node, no_node
 
     found = [ask_node(socket, "reload") for socket in answering(path)]
     for one in found:
@@ -30,6 +30,5 @@ def command(path: Path, as_json: bool) -> ExitCode:
         else:
             say(f"process {one['process']}: {'; '.join(one['reloaded']) or 'there is nothing to reload'}")
     if not found:
-        say(f"no node runs over {path}; `lace serve` starts one", err=True)
-        return ExitCode.BAD
+        raise no_node(path)
     return ExitCode.OK

@@ -16,7 +16,7 @@ from lace.cli.options.links import LinkChoices, make_terms
 from lace.cli.options.policies import RuleChoices, expose_option, select_options
 from lace.cli.options.remotes import with_remote
 from lace.cli.output.failure import ExitCode
-from lace.cli.output.outcome import incomplete_after
+from lace.cli.output.outcome import KEPT_OUT, incomplete_after
 from lace.cli.output.output import BAD, GOOD, NOTE, OPEN, json_option, print_json, say, say_tree, say_verdict
 from lace.cli.output.words import count_of, shown_time
 from lace.errors import LaceError
@@ -61,8 +61,9 @@ def command(
     The first line is the verdict. Asks each remote, under the rules of an exchange, what either side would ask the
     other for; no records move. Shows what is missing each way and why, what was refused, content that lacks parts, and
     coordinates where several people have written. The exit code is 0 only if every remote answered and is equal: 1 if
-    something is missing, 6 if one could not be asked, 9 if something is refused or held back, 10 if only content lacks
-    parts. With --offline, 0 means equal after the last exchange, with nothing stored here since.
+    something is missing, 6 if one could not be asked, 8 if one shows nothing, 9 if something is refused or held back,
+    10 if only content lacks parts. With --offline, 0 means equal after the last exchange, with nothing stored here
+    since.
     """
     from lace.porcelain.remotes import find_remote, remotes_of
     from lace.porcelain.status import conflicts, known_status
@@ -145,7 +146,7 @@ def _exit_code(found: Sequence[RemoteStatus], incomplete: Sequence[Incomplete]) 
         return ExitCode.CONNECTION
     if any(one.held_back_here or one.held_back_there for one in unequal):
         return ExitCode.REFUSED
-    if any(one.nothing_shown or one.not_shown for one in unequal):
+    if any(one.nothing_shown or one.not_shown or one.is_kept_out for one in unequal):
         return ExitCode.NOTHING
     if unequal:
         return ExitCode.BAD
@@ -197,7 +198,7 @@ def _say_verdict(found: Sequence[RemoteStatus], code: ExitCode, offline: bool) -
 def _mark(one: RemoteStatus, also: str) -> str:
     if one.is_equal:
         return NOTE if also else GOOD
-    return OPEN if not one.was_asked or one.nothing_shown else BAD
+    return OPEN if not one.was_asked or one.nothing_shown or one.is_kept_out else BAD
 
 
 def _print_remote(one: RemoteStatus, offline: bool, *, is_only: bool) -> None:
@@ -245,6 +246,8 @@ def _verdict(one: RemoteStatus, offline: bool) -> str:
         return "unknown: not asked" if one.last is None else "not known to be equal"
     if one.nothing_shown:
         return "unknown: neither side shows the other a record that both rules select"
+    if one.is_kept_out:
+        return f"unknown: {KEPT_OUT}"
     behind = [f"{len(missing):,} missing {where}"
               for where, missing in (("here", one.missing_here), ("there", one.missing_there)) if missing]  # fmt: skip
     return f"different: {', '.join(behind)}" if behind else "different"

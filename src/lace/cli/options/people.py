@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lace.cli.commands.key import ring_names, user_ring
+from lace.cli.options.names import name_book
 from lace.cli.output.output import print_json, say
 from lace.errors import KeyUnavailable, NotFound
 
@@ -58,13 +59,31 @@ def own_key(word: str | None, may: Collection[str], who: str) -> SigningKey:
 
 
 def verifier_of(lace: Lace, word: str) -> Verifier:
-    """The verifier that a word means: a verifier, a key of the ring, or somebody of the group by name."""
-    from lace.porcelain.membership import find_person
+    """The verifier that a word means: a verifier, a key of the ring or a name of mine, or somebody of the group."""
+    from lace.porcelain.membership import roster
 
+    if (named := _named(lace, word)) is not None:
+        person = roster(lace).of_key(named)
+        return named if person is None else person.verifier
     try:
-        return find_person(lace, word).verifier
+        return person_named(lace, word).verifier
     except NotFound:
         return user_ring().verifier(word)
+
+
+def person_named(lace: Lace, word: str) -> Person:
+    """Somebody of the group, by a key or by any name known here; mine go before those that people give themselves."""
+    from lace.porcelain.membership import find_person, roster
+
+    named = _named(lace, word)
+    person = None if named is None else roster(lace).of_key(named)
+    return find_person(lace, word) if person is None else person
+
+
+def _named(lace: Lace, word: str) -> Verifier | None:
+    """The key that a name stands for; None if the word is a verifier, or a name that nobody uses."""
+    book = name_book(lace.store)
+    return None if word.startswith("V.") or word not in book.words() else book.verifier(word)
 
 
 def called(person: Person) -> str:

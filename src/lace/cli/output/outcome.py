@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lace.runtime.link.session import Outcome
     from lace.store.base import RecordStore
 
+KEPT_OUT = "the peer shows you nothing, so you may not be a member there any more"
 MOST_REASONS = 10
 _CONNECTION = frozenset(("stream broken in the middle of a phase", "phase timeout", "cut", "refused by the peer"))
 _LOCAL = frozenset(("local failure",))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeGuard
 
 from lace.datalog.language.syntax import (
@@ -39,6 +40,7 @@ from lace.datalog.language.terms import literal_variables, names_among
 from lace.datalog.language.validate import CheckedProgram, rewritten
 from lace.datalog.planning.names import MARK, PredicateNames, VariableNames
 from lace.datalog.planning.ranking import rank_of, ranked_predicates
+from lace.datalog.planning.sameobject import SameObject
 
 Pair = tuple[Literal, ...]  # the tests that stand between two atoms
 _UNNAMED = Predicate("", 0)  # of an ordering that is only looked at
@@ -49,6 +51,13 @@ def existence_counted(checked: CheckedProgram, given: Iterable[Predicate] = ()) 
 
     It will be evaluated over facts of the predicates `given`: it gives none of their names to anything else.
     """
+    return _counted(SameObject(checked), frozenset(given))
+
+
+@lru_cache(maxsize=16)
+def _counted(same: SameObject[CheckedProgram], given: frozenset[Predicate]) -> CheckedProgram:
+    """As `existence_counted`, once for a program that is evaluated many times."""
+    checked = same.value
     rules: list[Rule] = []
     names = PredicateNames(checked.program, given)
     for rule in _absence_counted(checked.program).rules:

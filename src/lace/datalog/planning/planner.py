@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 
 from lace.datalog.language.formatting import format_atom, format_literal, format_rule
@@ -42,6 +43,7 @@ from lace.datalog.planning.plan import (
     Version,
     Without,
 )
+from lace.datalog.planning.sameobject import SameObject
 from lace.datalog.planning.stratify import Stratum
 from lace.values import dataclass
 
@@ -120,6 +122,9 @@ class _RulePlanner:
         self.met: list[str] = []  # those of them that were bound by meeting, in order
         self.estimate = _Estimate(1.0, {})
         self.node: Node | None = None
+        # Asked for again at each step; literals are told apart as objects, because their texts are what is expensive.
+        self._scans: dict[tuple[int, Version], Scan] = {}
+        self._texts: dict[int, str] = {}
         positive = [name for lit in rule.body if isinstance(lit, Positive) for name in variable_names(lit)]
         self.outer = frozenset(positive)
         self.uses = Counter(set(names_among(rule.head.terms)))  # in how many places of the rule a variable stands
@@ -268,7 +273,10 @@ class _RulePlanner:
         self.node = Meet(self.node or Unit(), tuple(names), bound_here, tuple(sorted(needed & self.bound)))
 
     def _scan(self, literal: Positive, version: Version) -> Scan:
-        return scan_of(literal.atom, self._wanted(literal.atom), version)
+        key = id(literal), version
+        if key not in self._scans:
+            self._scans[key] = scan_of(literal.atom, self._wanted(literal.atom), version)
+        return self._scans[key]
 
     def _wanted(self, atom: Atom) -> frozenset[str]:
         """Variables of an atom that the rest of the rule speaks of."""
@@ -277,7 +285,11 @@ class _RulePlanner:
     def _cost(self, literal: Positive, version: Version) -> tuple[float, bool, str]:
         scan = self._scan(literal, version)
         apart = bool(scan.variables) and not any(name in self.bound for _, name in scan.variables)
-        return self.estimate.joined(scan, self.sizes), apart, format_literal(literal)
+        if id(literal) not in self._texts:
+            self._texts[id(literal)] = format_literal(literal)
+        # What is joined to nothing gives nothing, whatever its size.
+        rows = self.estimate.joined(scan, self.sizes) if self.estimate.rows else 0.0
+        return rows, apart, self._texts[id(literal)]
 
     def _read(self, literal: Positive, version: Version, later: Iterable[Positive], pending: list[Literal]) -> None:
         scan = self._scan(literal, version)
@@ -376,6 +388,12 @@ def sorted_rules(rules: Iterable[Rule]) -> list[Rule]:
     return sorted(dict.fromkeys(rules), key=_rule_order)
 
 
+@lru_cache(maxsize=1024)
+def _sorted_once(same: SameObject[Stratum]) -> tuple[Rule, ...]:
+    """The sorted rules of a stratum that may be planned many times."""
+    return tuple(sorted_rules(same.value.rules))
+
+
 def _rule_order(rule: Rule) -> tuple[str, list[str], str]:
     return format_atom(rule.head), sorted(map(format_literal, rule.body)), format_rule(rule)
 
@@ -387,7 +405,7 @@ def plan_start(
     own = frozenset(stratum.predicates)
     return tuple(
         plan_rule(rule, sizes, ranks, meeting)
-        for rule in sorted_rules(stratum.rules)
+        for rule in _sorted_once(SameObject(stratum))
         if not recursive_literals(rule, own)
     )
 
@@ -398,7 +416,7 @@ def plan_rounds(
     """Semi-naive variants: one per recursive literal; those before it see all facts, those after it the old ones."""
     own = frozenset(stratum.predicates)
     plans: list[RulePlan] = []
-    for rule in sorted_rules(stratum.rules):
+    for rule in _sorted_once(SameObject(stratum)):
         places = recursive_literals(rule, own)
         for at, place in enumerate(places):
             versions = {n: Version.OLD if later > at else Version.ALL for later, n in enumerate(places)}

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lace.errors import TransportError
+from lace.errors import NotFound, TransportError
 from lace.runtime.node.watching import WatchLimits
 
 BESIDE = WatchLimits(ended_links=0, items=0)  # what a socket beside a lace keeps: no conversations
@@ -43,6 +43,13 @@ def answering(store: Path) -> Iterator[Path]:
             else:
                 with suppress(OSError):
                     beside.unlink()
+
+
+def no_node(store: Path) -> NotFound:
+    """That no node runs over a lace, and what starts one."""
+    error = NotFound(f"no node runs over {store}")
+    error.add_note("`lace serve` starts one")
+    return error
 
 
 def ask_node(path: Path, question: str) -> dict[str, Any]:
