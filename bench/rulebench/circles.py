@@ -4,12 +4,15 @@ Rule: every engine is given the same pairs of texts and asked for all answers. M
 it is `load`, reading the rules and finding the answers is `seconds`, both of the processor. DuckDB only counts
 answers, on one thread.
 
-    cd bench && python -m rulebench.circles ENGINE QUESTION EDGES      ENGINE: lace, lace-binary, duckdb, clingo, nemo
+    cd bench && python -m rulebench.circles ENGINE QUESTION EDGES SECONDS
+
+ENGINE: lace, lace-binary, duckdb, clingo, nemo. SECONDS: of the processor, after which the system ends the process.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from rulebench.engines import peak_bytes
+from rulebench.engines import grown_bytes, peak_bytes, start_growing
 
 Pairs = list[tuple[str, str]]
 Figures = dict[str, float]
@@ -106,11 +109,13 @@ def by_lace(question: Circle, pairs: Pairs, growth: float | None = None) -> Figu
     started = process_time()
     base = Base(facts)
     base.runs(edge)
+    held = start_growing()
     loaded = process_time()
     program = check_program(parse_program(question.lace()), RAW_PROFILE)
     result = evaluate(program, base, thresholds=ways)
     done = process_time()
     figures = {"count": result.count(answer), "load": loaded - started, "seconds": done - loaded, "peak": peak_bytes()}
+    figures["grown"] = grown_bytes(held)
     _tell(figures)
     if growth is not None:
         return figures
@@ -200,5 +205,8 @@ ENGINES = {
 }
 
 if __name__ == "__main__":
+    seconds = int(sys.argv[4])
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     asked = QUESTIONS[sys.argv[2]]
     _tell(ENGINES[sys.argv[1]](asked, asked.graph(int(sys.argv[3]))))

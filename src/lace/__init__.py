@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         NotConverged,
         NotFound,
         RemoteProtocolError,
+        Stopped,
         StoreDamaged,
         StoreError,
         StoreFull,
@@ -263,6 +264,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Signer",
     "SigningKey",
     "SigningSecret",
+    "Stopped",
     "StoreDamaged",
     "StoreError",
     "StoreFull",
@@ -321,7 +323,7 @@ _HOMES = {
         "CursorExpired EvaluationStopped InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord"
         " InvalidStream InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError"
         " MissingExtra NotConverged NotFound IncompleteContent RemoteProtocolError StoreError"
-        " TransportError StoreReplaced StoreDamaged StoreFull InvalidSignature"
+        " TransportError Stopped StoreReplaced StoreDamaged StoreFull InvalidSignature"
     ),
     "lace.intake.batch": "BatchLimits",
     "lace.intake.bundles": "ImportReport",

@@ -136,6 +136,6 @@ def _missing(claims: Iterable[Advertisement], refused: Mapping[str, str], otherw
         yield Missing(hash=row.hash, coordinate=row.coordinate, why=why)
 
 
-def conflicts(lace: Lace, most: int = MOST_CONFLICTS) -> list[Row]:
+def conflicts(tips: Iterable[Row], most: int = MOST_CONFLICTS) -> list[Row]:
     """The tips of coordinates where several people have written: the newest by time holds, the others are beside it."""
-    return list(islice((row for row in lace.list("//", tips=True) if row.concurrent), most))
+    return list(islice((row for row in tips if row.concurrent), most))
