@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lace.datalog.explain.proof import Proof
     from lace.datalog.source import FactSource
     from lace.errors import (
+        CallStopped,
         CursorExpired,
         EvaluationStopped,
         IncompleteContent,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
         NotConverged,
         NotFound,
         RemoteProtocolError,
-        Stopped,
         StoreDamaged,
         StoreError,
         StoreFull,
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from lace.porcelain.changes import Change, ChangeStream
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.completeness import Incomplete
-    from lace.porcelain.content import ByteReader, Content
+    from lace.porcelain.content import ByteReader, Content, Cut
     from lace.porcelain.diagnosis import Finding, LaceStatus, PeerView, PlanShown, check, plan, status, view, why
     from lace.porcelain.exchange import Exchanged, Expose, Select, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
@@ -146,6 +146,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Blob",
     "ByteReader",
     "ByteStream",
+    "CallStopped",
     "Change",
     "ChangeStream",
     "CheckedOut",
@@ -158,6 +159,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "CoordinateVersion",
     "CursorExpired",
     "CursorLimits",
+    "Cut",
     "Damage",
     "Deferred",
     "EngineLimits",
@@ -264,7 +266,6 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Signer",
     "SigningKey",
     "SigningSecret",
-    "Stopped",
     "StoreDamaged",
     "StoreError",
     "StoreFull",
@@ -323,7 +324,7 @@ _HOMES = {
         "CursorExpired EvaluationStopped InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord"
         " InvalidStream InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError"
         " MissingExtra NotConverged NotFound IncompleteContent RemoteProtocolError StoreError"
-        " TransportError Stopped StoreReplaced StoreDamaged StoreFull InvalidSignature"
+        " TransportError CallStopped StoreReplaced StoreDamaged StoreFull InvalidSignature"
     ),
     "lace.intake.batch": "BatchLimits",
     "lace.intake.bundles": "ImportReport",
@@ -345,7 +346,7 @@ _HOMES = {
     "lace.porcelain.changes": "Change ChangeStream",
     "lace.porcelain.checkout": "CheckedOut",
     "lace.porcelain.completeness": "Incomplete",
-    "lace.porcelain.content": "ByteReader Content",
+    "lace.porcelain.content": "ByteReader Content Cut",
     "lace.porcelain.diagnosis": "Finding LaceStatus PlanShown PeerView check plan status view why",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector Select Expose",
     "lace.porcelain.explain": "explain",

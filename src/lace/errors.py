@@ -9,7 +9,7 @@ LaceError
 │   ├── InvalidExchangePlan     040
 │   └── InvalidStream           060
 ├── LimitExceeded           a limit handed in from outside was reached: carries its name and value
-├── Stopped                 the caller told a call to end, or its deadline passed
+├── CallStopped             the caller told a call to end, or its deadline passed
 │   └── EvaluationStopped       while it evaluated rules
 ├── LocalProtocolError      our own side tried a move the protocol forbids
 ├── RemoteProtocolError     the peer did; carries an abort reason (see lace.interlace)
@@ -155,11 +155,11 @@ class LimitExceeded(LaceError):
         return f"{text} ({self.advice})" if self.advice else text
 
 
-class Stopped(LaceError):
+class CallStopped(LaceError):
     """A call was told to end or passed its deadline; what it had stored by then stays, as after a crash."""
 
 
-class EvaluationStopped(Stopped):
+class EvaluationStopped(CallStopped):
     """An evaluation was stopped or passed its deadline; nothing of it was kept."""
 
 

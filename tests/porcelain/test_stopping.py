@@ -147,9 +147,9 @@ def test_a_call_that_is_told_to_stop_leaves_things_as_they_were_and_works_the_ne
 
     before = names(), notes.stat().records
     call = STOPPABLE[name]
-    with pytest.raises(lace.Stopped):
+    with pytest.raises(lace.CallStopped):
         call(*made, interrupt=lambda: True)
-    with pytest.raises(lace.Stopped):
+    with pytest.raises(lace.CallStopped):
         call(*made, deadline_s=0)
     assert (names(), notes.stat().records) == before
     call(*made, deadline_s=600, interrupt=lambda: False)
@@ -159,7 +159,7 @@ def test_a_damaged_lace_stays_where_it_is_if_its_repair_is_stopped(made: Made) -
     at, notes = made
     notes.close()
     before = (at / "a.lace").read_bytes()
-    with pytest.raises(lace.Stopped):
+    with pytest.raises(lace.CallStopped):
         lace.repair(at / "a.lace", interrupt=lambda: True)
     assert (at / "a.lace").read_bytes() == before
     assert not (at / "a.lace.damaged").exists()
@@ -171,7 +171,7 @@ def test_an_exchange_that_is_stopped_keeps_what_came_and_the_next_one_goes_on(tm
         with notes.batch() as batch:
             for number in range(6_000):
                 batch.put(b"%d" % number, group="u", app="a", name=str(number))
-        with pytest.raises(lace.Stopped, match="the next exchange goes on from there"):
+        with pytest.raises(lace.CallStopped, match="the next exchange goes on from there"):
             lace.exchange(notes, other, **ALL, interrupt=lambda: other.stat().records > 0)
         kept = other.stat().records
         assert 0 < kept < 6_000
@@ -184,5 +184,5 @@ def test_a_peer_that_never_answers_is_left_when_the_caller_says_so(call: Callabl
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         told = iter([False, False, True])
-        with pytest.raises(lace.Stopped):
+        with pytest.raises(lace.CallStopped):
             call(notes, f"tcp:127.0.0.1:{silent.getsockname()[1]}", interrupt=lambda: next(told, True))

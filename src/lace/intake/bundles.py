@@ -89,7 +89,7 @@ def import_bundles(
 ) -> ImportReport:
     """Store every good record of some bundles; each chunk is durable before `progress` hears of it.
 
-    `stop` is asked between records that are read, and while workers check: Stopped once it says yes.
+    `stop` is asked between records that are read, and while workers check: CallStopped once it says yes.
 
     `workers` is the number of processes; 0 does all work here, None takes one for each core unless it is little work.
     """

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from lace.errors import InvalidInput, Stopped
+from lace.errors import CallStopped, InvalidInput
 
 Interrupt = Callable[[], bool]
 Item = TypeVar("Item")
@@ -32,9 +32,9 @@ def until(deadline_s: float | None, interrupt: Interrupt | None = None) -> Inter
 
 
 def go_on(stop: Interrupt, doing: str) -> None:
-    """Stopped once an interrupt says yes; `doing` completes "stopped from outside while"."""
+    """CallStopped once an interrupt says yes; `doing` completes "stopped from outside while"."""
     if stop():
-        raise Stopped(f"stopped from outside while {doing}")
+        raise CallStopped(f"stopped from outside while {doing}")
 
 
 def asking(items: Iterable[Item], stop: Interrupt, doing: str) -> Iterator[Item]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from lace.errors import InvalidInput, InvalidLacegram, LaceError, Stopped
+from lace.errors import CallStopped, InvalidInput, InvalidLacegram, LaceError
 from lace.iltp.address import Address
 from lace.interlace.setup.terms import Rules, Terms
 from lace.limits import EngineLimits
@@ -318,7 +318,7 @@ def status(
     """How a lace and its remotes compare: all of them, or those named; nothing moves.
 
     Without `ask` nobody is dialled, and what is told is how the last exchanges ended.
-    After `deadline_s` seconds, or once `interrupt` returns True, it ends in `Stopped`.
+    After `deadline_s` seconds, or once `interrupt` returns True, it ends in `CallStopped`.
     """
     stop = until(deadline_s, interrupt)
     terms = terms_of(lace, select, expose, is_open=False)
@@ -338,7 +338,7 @@ def _ask(lace: Lace, known: RemoteStatus, terms: Terms, keys: KeyRing, stop: Int
         if isinstance(place, Path):
             return _ask_here(lace, known, place, terms, stop)
         return _dial(lace, known, terms, keys, place, stop)
-    except Stopped:
+    except CallStopped:
         raise
     except (LaceError, OSError) as error:
         return replace(known, was_asked=True, trouble=str(error))

@@ -142,7 +142,7 @@ def interlace(
     ends the exchange and is raised here.
 
     After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by this thread) returns True, it ends
-    in `Stopped`. What was stored stays, and the next exchange goes on from there.
+    in `CallStopped`. What was stored stays, and the next exchange goes on from there.
     """
     stop = until(deadline_s, interrupt)
     if iscoroutinefunction(on_event):

@@ -273,7 +273,7 @@ class Lace(PutVerbs, Closing):
     ) -> ImportReport:
         """Store every good record of some bundles; bad ones are counted and passed to `rejected` with the reason.
 
-        After `deadline_s` seconds, or once `interrupt` returns True, it ends in `Stopped`; what was stored stays.
+        After `deadline_s` seconds, or once `interrupt` returns True, it ends in `CallStopped`; what was stored stays.
         """
         from lace.intake.bundles import import_bundles  # only here: it loads the worker processes
 
@@ -295,7 +295,7 @@ class Lace(PutVerbs, Closing):
         """Write all records, or those under a prefix with their chunks, back to back; return how many.
 
         A path gets a bundle with its index beside it; both appear only once they are complete. After `deadline_s`
-        seconds, or once `interrupt` (asked after each record) returns True, it ends in `Stopped`.
+        seconds, or once `interrupt` (asked after each record) returns True, it ends in `CallStopped`.
         """
         step = between_steps(until(deadline_s, interrupt), "records were exported", progress)
         wanted = parse_prefix(prefix)
@@ -344,7 +344,7 @@ class Lace(PutVerbs, Closing):
     ) -> Iterator[Damage]:
         """Hash and verify every record again; yields what is wrong, nothing if all is well.
 
-        After `deadline_s` seconds, or once `interrupt` returns True, it ends in `Stopped`.
+        After `deadline_s` seconds, or once `interrupt` returns True, it ends in `CallStopped`.
         """
         stop, workers = until(deadline_s, interrupt), os.cpu_count() or 1
         return verify_store(self.store, limits=self.limits, workers=workers, progress=progress or _unwatched, stop=stop)

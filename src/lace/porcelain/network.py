@@ -55,7 +55,7 @@ def connect(
     """Run a bounded exchange with a peer. TransportError if the peer cannot be reached or is not trusted.
 
     After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by this thread) returns True, it ends
-    in `Stopped`. What was stored stays, and the next exchange goes on from there.
+    in `CallStopped`. What was stored stays, and the next exchange goes on from there.
     """
 
     async def run() -> Outcome:
@@ -67,7 +67,7 @@ def connect(
 
 
 async def _until_told(work: Coroutine[Any, Any, Result], stop: Interrupt) -> Result:
-    """What work returns; Stopped once the interrupt says yes, and then the work is cancelled."""
+    """What work returns; CallStopped once the interrupt says yes, and then the work is cancelled."""
     if stop is never:
         return await work
     task = asyncio.ensure_future(work)
@@ -148,7 +148,7 @@ def relay(
     Each gets what the other exposes to us, `select` selects and its own rules take. No lace of ours takes part: records
     on their way are held in memory, up to `max_held_bytes`, and written nowhere. TransportError if one of the two
     cannot be reached or is not trusted. After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds,
-    by this thread) returns True, it ends in `Stopped`.
+    by this thread) returns True, it ends in `CallStopped`.
     """
     caller, clock = Caller(key=key, trusted=tuple(trusted), tls=tls), SystemClock()
     standing = relay_between(

@@ -98,7 +98,7 @@ def preview(
 
     `wanted` is what would come and `asked_for` what would go, as claims; `shares` adds them up.
     After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by this thread) returns True, it ends
-    in `Stopped`.
+    in `CallStopped`.
     """
     found = Preview()
     caller = Caller(key=key, trusted=tuple(trusted), tls=tls)
@@ -121,7 +121,7 @@ def browse(
     """What a peer offers us, by coordinate; nothing of ours is shown, and nothing is stored.
 
     After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by this thread) returns True, it ends
-    in `Stopped`.
+    in `CallStopped`.
     """
     found = Preview(max_records=max_records)
     caller = Caller(key=key, trusted=tuple(trusted), tls=tls)

@@ -74,8 +74,8 @@ class PutVerbs(ABC):
         that of what is read, if the caller knows it; `cut` decides where chunks end. Durable on return; in a batch,
         when its block ends.
 
-        After `deadline_s` seconds, or once `interrupt` (asked after every read) returns True, it ends in `Stopped`, and
-        the coordinate is as it was.
+        After `deadline_s` seconds, or once `interrupt` (asked after every read) returns True, it ends in `CallStopped`,
+        and the coordinate is as it was.
         """
         stop = until(deadline_s, interrupt)
         step = progress if stop is never else between_steps(stop, "content was stored", progress)

@@ -1,7 +1,7 @@
 """Maintenance of laces: back up, restore, compact, repair.
 
 Rule: nothing is overwritten unless that is asked for, and a file gets its name only once it is finished. All take
-`deadline_s` and `interrupt` (asked between steps): one that is stopped raises `Stopped` and changed nothing.
+`deadline_s` and `interrupt` (asked between steps): one that is stopped raises `CallStopped` and changed nothing.
 """
 
 from __future__ import annotations

@@ -361,7 +361,7 @@ def exchange(
     on_event: OnEvent | None = None,
     stop: Interrupt = never,
 ) -> tuple[InterlaceResult, InterlaceResult]:
-    """A bounded exchange between two laces in this process: both results, or ExchangeAborted, or Stopped.
+    """A bounded exchange between two laces in this process: both results, or ExchangeAborted, or CallStopped.
 
     Unless `is_direct`, advertisements travel as listings or partitions, as on a wire.
     """
