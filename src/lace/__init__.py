@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from lace.porcelain.forgetting import Forgotten
     from lace.porcelain.lace import Lace, generate_key, open_lace
     from lace.porcelain.listing import Row
-    from lace.porcelain.misuse import When
+    from lace.porcelain.misuse import RulesWarning, When
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
     from lace.porcelain.node import LinkEvent, LinkEvents, NodeOptions, Policy, PolicyFor
@@ -258,6 +258,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "RuleSnapshot",
     "RuleView",
     "Rules",
+    "RulesWarning",
     "Seal",
     "Select",
     "Sent",
@@ -355,7 +356,7 @@ _HOMES = {
     "lace.porcelain.forgetting": "Forgotten",
     "lace.porcelain.lace": "Lace generate_key",
     "lace.porcelain.listing": "Row",
-    "lace.porcelain.misuse": "When",
+    "lace.porcelain.misuse": "RulesWarning When",
     "lace.porcelain.network": "connect relay serve",
     "lace.porcelain.node": "LinkEvent LinkEvents NodeOptions Policy PolicyFor",
     "lace.porcelain.policy": "LacePolicy",

@@ -25,6 +25,7 @@ from lace.porcelain.completeness import Incomplete
 from lace.porcelain.exchange import Expose, Select, exposures, local_parties, rules_for, selector
 from lace.porcelain.lace import Lace, open_lace
 from lace.porcelain.listing import Row
+from lace.porcelain.misuse import require_lace
 from lace.porcelain.network import Caller, terms_of
 from lace.porcelain.pythonwords import in_python, pythonic
 from lace.porcelain.remotes import Remote, find_remote, remotes_of
@@ -71,6 +72,9 @@ def why(
     """
     from lace.porcelain.why import WhySide, known_target, walk
 
+    require_lace(lace)
+    if peer is not None:
+        require_lace(peer)
     ours = rules_for(lace, select, expose)
     mine = WhySide(called="here", lace=lace, module=ours.module, exposures=ours.exposures, verifier=here)
     asked = None if their_select == "unknown" else their_select
@@ -144,6 +148,7 @@ def view(
     """
     from lace.porcelain.visibility import visible_records
 
+    require_lace(lace)
     seen_by = Viewer(str(viewer))
     shown = rules_for(lace, select, expose).exposures
     moment, stop = at or lace.clock.tai(), until(deadline_s, interrupt)
@@ -320,6 +325,7 @@ def status(
     Without `ask` nobody is dialled, and what is told is how the last exchanges ended.
     After `deadline_s` seconds, or once `interrupt` returns True, it ends in `CallStopped`.
     """
+    require_lace(lace)
     stop = until(deadline_s, interrupt)
     terms = terms_of(lace, select, expose, is_open=False)
     chosen = [find_remote(lace.store, name) for name in names] or remotes_of(lace.store)

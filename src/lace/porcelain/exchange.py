@@ -26,7 +26,7 @@ from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
 from lace.porcelain.lace import Lace
-from lace.porcelain.misuse import text_of
+from lace.porcelain.misuse import require_lace, text_of
 from lace.porcelain.pythonwords import pythonic
 from lace.porcelain.visibility import NotExposed, held_back
 from lace.records.keys import Signer
@@ -260,6 +260,8 @@ def _parties(
     is_open: bool = False,
     receipts: Signer | None = None,
 ) -> tuple[Party, Party]:
+    require_lace(first)
+    require_lace(second)
     ours = rules_for(first, select, expose)
     their_choice = select if their_select is None else their_select
     theirs_are = rules_for(second, their_choice, expose if their_expose is None else their_expose)

@@ -245,9 +245,10 @@ class Lace(PutVerbs, Closing):
         interrupt: Interrupt | None = None,
     ) -> Answer:
         """The facts that rules derive here; see `lace.query`."""
-        from lace.porcelain.query import query
+        from lace.porcelain.query import answer_to, warned
 
-        return query(self, rules, goal, extra=extra, limits=limits, deadline_s=deadline_s, interrupt=interrupt)
+        stop = until(deadline_s, interrupt)
+        return warned(answer_to(self, rules, goal, extra=extra, limits=limits, stop=stop))
 
     def explain(
         self,

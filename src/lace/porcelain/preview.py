@@ -20,6 +20,7 @@ from lace.policy.select import telling
 from lace.porcelain.exchange import Expose, Select, selector
 from lace.porcelain.lace import Lace
 from lace.porcelain.listing import Row
+from lace.porcelain.misuse import require_lace
 from lace.porcelain.network import Caller, terms_of
 from lace.records.keys import Signer
 from lace.records.link import LINK_SUFFIX
@@ -100,6 +101,7 @@ def preview(
     After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by this thread) returns True, it ends
     in `CallStopped`.
     """
+    require_lace(lace)
     found = Preview()
     caller = Caller(key=key, trusted=tuple(trusted), tls=tls)
     terms = terms_of(lace, select, expose, is_open=False)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lace.errors import StoreError
 from lace.limits import RecordLimits
 from lace.notation.stopping import Interrupt, between_steps, until
+from lace.porcelain.misuse import require_path
 
 if TYPE_CHECKING:
     from lace.store.columns.repair.salvage import RepairReport
@@ -52,6 +53,7 @@ def backup(
     """
     from lace.store.columns.repair.copies import backup as copy
 
+    require_path(path)
     if Path(target).exists() and not replace:
         advice = "--replace, in Python replace=True, overwrites it"
         raise StoreError(f"{target} already exists; nothing was changed ({advice})")
@@ -94,6 +96,7 @@ def compact(
     """
     from lace.store.columns.repair.copies import compact as rewrite
 
+    require_path(path)
     step = between_steps(until(deadline_s, interrupt), "a lace was compacted", progress)
     return Compacted(*rewrite(Path(path), step))
 
@@ -116,6 +119,7 @@ def repair(
     """
     from lace.store.columns.repair.salvage import repair as save
 
+    require_path(path)
     step = between_steps(until(deadline_s, interrupt), "a lace was repaired", progress)
     return save(Path(path), limits or _as_large_as(Path(path)), step, forgotten)
 
