@@ -30,13 +30,12 @@ from lace.datalog.language.syntax import (
     Variable,
 )
 from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, Profile, check_program
-from lace.datalog.meter import Interrupt, never
 from lace.datalog.planning.names import PredicateNames
 from lace.datalog.source import FactSource
 from lace.errors import InvalidLacegram
 from lace.facts.predicates import FIELD, HAVE
 from lace.limits import EngineLimits
-from lace.notation.stopping import until
+from lace.notation.stopping import Interrupt, never, until
 from lace.porcelain.misuse import RulesWarning, facts_of
 from lace.store.base import Snapshot, StoreCursor
 from lace.thresholds import ENGINE_THRESHOLDS, STOPPABLE_THRESHOLDS
