@@ -1,8 +1,8 @@
 """What the wheel says of itself beyond pyproject.toml: a README whose links lead somewhere from wherever it is read.
 
 Rule: `repository` in `tool.hatch.metadata.hooks.custom` is the address at which the sources can be browsed. With one,
-relative links of the README become absolute ones to this version, and the address stands among the project's URLs;
-without one they become their text, because a link that leads nowhere is worse than none.
+relative links and pictures of the README become absolute ones to this version, and the address stands among the
+project's URLs; without one they become their text, because a link that leads nowhere is worse than none.
 """
 
 from __future__ import annotations
@@ -13,14 +13,19 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?://|#|mailto:)([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[([^\]]+)\]\((?!https?://|#|mailto:)([^)\s]+)\)")  # a picture begins with !
 PAGES = {"Documentation": "docs/index.md", "Changelog": "CHANGELOG.md"}
 
 
 def standalone(text: str, repository: str, version: str) -> str:
     """A page of the sources, as it may be shown elsewhere."""
-    base = f"{repository.rstrip('/')}/blob/v{version}"
-    return LINK.sub(lambda link: f"[{link[1]}]({base}/{link[2]})" if repository else link[1], text)
+    base = repository.rstrip("/")
+
+    def absolute(link: re.Match[str]) -> str:
+        shown, form = link[1], "raw" if link[1] else "blob"
+        return f"{shown}[{link[2]}]({base}/{form}/v{version}/{link[3]})" if repository else link[2]
+
+    return LINK.sub(absolute, text)
 
 
 def urls(repository: str) -> dict[str, str]:
