@@ -125,7 +125,7 @@ EXCEPTIONS = {  # docs/architecture.md says why
     ("datalog/engine/evaluate.py", "time"),
     ("datalog/engine/vector.py", "time"),
     ("datalog/library/database.py", "threading"),
-    ("datalog/library/deadline.py", "time"),
+    ("notation/stopping.py", "time"),
 }
 
 

@@ -53,6 +53,10 @@ class Figure(NamedTuple):
 
 
 TIMES = (
+    Times("friends of friends who are friends, 42,855 edges with one hub, beside DuckDB", "joins",
+          "triangle at a hub, 42,855 edges: against duckdb"),
+    Times("circles of four over a million edges, beside nemo", "joins",
+          "circle of four, 1,000,000 edges: against nemo"),
     Times("the newest 100 of 100,000 records by rules, beside clingo", "datalog",
           "newest 100, 100,000: evaluation against clingo"),
     Times("the newest 100 of 100,000 records by rules, beside nemo", "datalog",

@@ -4,7 +4,9 @@ Rule: every engine is given the same pairs of texts and asked for all answers. M
 it is `load`, reading the rules and finding the answers is `seconds`, both of the processor. DuckDB only counts
 answers, on one thread.
 
-    cd bench && python -m rulebench.circles ENGINE QUESTION EDGES      ENGINE: lace, lace-binary, duckdb, clingo, nemo
+    cd bench && python -m rulebench.circles ENGINE QUESTION EDGES
+
+ENGINE: lace, lace-binary, lace-edits, duckdb, clingo, nemo.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from rulebench.engines import peak_bytes
+from rulebench.engines import grown_bytes, peak_bytes, start_growing
 
 Pairs = list[tuple[str, str]]
 Figures = dict[str, float]
@@ -93,8 +95,8 @@ QUESTIONS = {
 
 
 def by_lace(question: Circle, pairs: Pairs, growth: float | None = None) -> Figures:
-    """Whole evaluation; then edges more and less, one by one."""
-    from lace.datalog.engine import Base, evaluate, materialize
+    """Whole evaluation."""
+    from lace.datalog.engine import Base, evaluate
     from lace.datalog.language.parser import parse_program
     from lace.datalog.language.syntax import Fact, Predicate
     from lace.datalog.language.validate import RAW_PROFILE, check_program
@@ -106,22 +108,38 @@ def by_lace(question: Circle, pairs: Pairs, growth: float | None = None) -> Figu
     started = process_time()
     base = Base(facts)
     base.runs(edge)
+    held = start_growing()
     loaded = process_time()
     program = check_program(parse_program(question.lace()), RAW_PROFILE)
     result = evaluate(program, base, thresholds=ways)
     done = process_time()
     figures = {"count": result.count(answer), "load": loaded - started, "seconds": done - loaded, "peak": peak_bytes()}
-    _tell(figures)
-    if growth is not None:
-        return figures
-    followed_facts = materialize(program, base)
+    figures["grown"] = grown_bytes(held)
+    return figures
+
+
+def edits(question: Circle, pairs: Pairs) -> Figures:
+    """Edges more and less, one by one, each followed."""
+    from lace.datalog.engine import materialize
+    from lace.datalog.language.parser import parse_program
+    from lace.datalog.language.syntax import Fact, Predicate
+    from lace.datalog.language.validate import RAW_PROFILE, check_program
+
+    edge, answer = Predicate("E", 2), Predicate("T", len(question.names))
+    facts = [Fact(edge, pair) for pair in pairs]
+    started = process_time()
+    followed_facts = materialize(check_program(parse_program(question.lace()), RAW_PROFILE), facts)
+    seconds = process_time() - started
+    before = followed_facts.count(answer)
     steps: list[float] = []
     for fact in facts[:: max(1, len(facts) // 50)]:
         for change in ({"removed": [fact]}, {"added": [fact]}):
             began = process_time()
             followed_facts.apply(**change)
             steps.append(process_time() - began)
-    return {**figures, "change": sorted(steps)[len(steps) // 2]}
+    if followed_facts.count(answer) != before:
+        raise SystemExit("edges that came back left another answer")
+    return {"seconds": seconds, "middle": sorted(steps)[len(steps) // 2], "most": max(steps), "edits": len(steps)}
 
 
 def two_at_a_time(question: Circle, pairs: Pairs) -> Figures:
@@ -187,13 +205,10 @@ def by_nemo(question: Circle, pairs: Pairs) -> Figures:
     return {"count": count, "load": load, "seconds": max(both - load, 1e-6), "peak": peak_bytes()}
 
 
-def _tell(figures: Figures) -> None:
-    print(json.dumps(figures), flush=True)
-
-
 ENGINES = {
     "lace": by_lace,
     "lace-binary": two_at_a_time,
+    "lace-edits": edits,
     "duckdb": by_duckdb,
     "clingo": by_clingo,
     "nemo": by_nemo,
@@ -201,4 +216,4 @@ ENGINES = {
 
 if __name__ == "__main__":
     asked = QUESTIONS[sys.argv[2]]
-    _tell(ENGINES[sys.argv[1]](asked, asked.graph(int(sys.argv[3]))))
+    print(json.dumps(ENGINES[sys.argv[1]](asked, asked.graph(int(sys.argv[3])))))

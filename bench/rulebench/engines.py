@@ -81,6 +81,23 @@ def peak_bytes() -> float:
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
+def start_growing() -> float:
+    """What this process holds now; from here on its most is counted again (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return _of_status("VmRSS")
+
+
+def grown_bytes(held: float) -> float:
+    """What this process held more, at its most, since `start_growing`."""
+    return _of_status("VmHWM") - held
+
+
+def _of_status(name: str) -> float:
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{name}:"))
+    return float(line.split()[1]) * 1024
+
+
 def checked(question: Question) -> CheckedProgram:
     return check_program(parse_program(question.lace), RAW_PROFILE)
 

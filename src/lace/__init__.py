@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lace.datalog.explain.proof import Proof
     from lace.datalog.source import FactSource
     from lace.errors import (
+        CallStopped,
         CursorExpired,
         EvaluationStopped,
         IncompleteContent,
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
     from lace.porcelain.changes import Change, ChangeStream
     from lace.porcelain.checkout import CheckedOut
     from lace.porcelain.completeness import Incomplete
-    from lace.porcelain.content import ByteReader, Content
+    from lace.porcelain.content import ByteReader, Content, Cut
     from lace.porcelain.diagnosis import Finding, LaceStatus, PeerView, PlanShown, check, plan, status, view, why
     from lace.porcelain.exchange import Exchanged, Expose, Select, fetch, follow, publish, selector
     from lace.porcelain.exchange import interlace as exchange
@@ -89,7 +90,7 @@ if TYPE_CHECKING:
     from lace.porcelain.forgetting import Forgotten
     from lace.porcelain.lace import Lace, generate_key, open_lace
     from lace.porcelain.listing import Row
-    from lace.porcelain.misuse import When
+    from lace.porcelain.misuse import RulesWarning, When
     from lace.porcelain.network import connect, relay, serve
     from lace.porcelain.node import LaceNode as Node
     from lace.porcelain.node import LinkEvent, LinkEvents, NodeOptions, Policy, PolicyFor
@@ -145,6 +146,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "Blob",
     "ByteReader",
     "ByteStream",
+    "CallStopped",
     "Change",
     "ChangeStream",
     "CheckedOut",
@@ -157,6 +159,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "CoordinateVersion",
     "CursorExpired",
     "CursorLimits",
+    "Cut",
     "Damage",
     "Deferred",
     "EngineLimits",
@@ -255,6 +258,7 @@ __all__ = [  # all but `open`: `from lace import *` must not replace Python's ow
     "RuleSnapshot",
     "RuleView",
     "Rules",
+    "RulesWarning",
     "Seal",
     "Select",
     "Sent",
@@ -321,7 +325,7 @@ _HOMES = {
         "CursorExpired EvaluationStopped InvalidExchangePlan InvalidInput InvalidLacegram InvalidRecord"
         " InvalidStream InvalidText KeyUnavailable LaceError LimitExceeded LocalProtocolError"
         " MissingExtra NotConverged NotFound IncompleteContent RemoteProtocolError StoreError"
-        " TransportError StoreReplaced StoreDamaged StoreFull InvalidSignature"
+        " TransportError CallStopped StoreReplaced StoreDamaged StoreFull InvalidSignature"
     ),
     "lace.intake.batch": "BatchLimits",
     "lace.intake.bundles": "ImportReport",
@@ -343,7 +347,7 @@ _HOMES = {
     "lace.porcelain.changes": "Change ChangeStream",
     "lace.porcelain.checkout": "CheckedOut",
     "lace.porcelain.completeness": "Incomplete",
-    "lace.porcelain.content": "ByteReader Content",
+    "lace.porcelain.content": "ByteReader Content Cut",
     "lace.porcelain.diagnosis": "Finding LaceStatus PlanShown PeerView check plan status view why",
     "lace.porcelain.exchange": "Exchanged fetch follow publish selector Select Expose",
     "lace.porcelain.explain": "explain",
@@ -352,7 +356,7 @@ _HOMES = {
     "lace.porcelain.forgetting": "Forgotten",
     "lace.porcelain.lace": "Lace generate_key",
     "lace.porcelain.listing": "Row",
-    "lace.porcelain.misuse": "When",
+    "lace.porcelain.misuse": "RulesWarning When",
     "lace.porcelain.network": "connect relay serve",
     "lace.porcelain.node": "LinkEvent LinkEvents NodeOptions Policy PolicyFor",
     "lace.porcelain.policy": "LacePolicy",

@@ -9,7 +9,8 @@ LaceError
 │   ├── InvalidExchangePlan     040
 │   └── InvalidStream           060
 ├── LimitExceeded           a limit handed in from outside was reached: carries its name and value
-├── EvaluationStopped       the caller no longer wants the evaluation
+├── CallStopped             the caller told a call to end, or its deadline passed
+│   └── EvaluationStopped       while it evaluated rules
 ├── LocalProtocolError      our own side tried a move the protocol forbids
 ├── RemoteProtocolError     the peer did; carries an abort reason (see lace.interlace)
 ├── StoreError              the store cannot do it (disk full, read-only, not a store)
@@ -154,7 +155,11 @@ class LimitExceeded(LaceError):
         return f"{text} ({self.advice})" if self.advice else text
 
 
-class EvaluationStopped(LaceError):
+class CallStopped(LaceError):
+    """A call was told to end or passed its deadline; what it had stored by then stays, as after a crash."""
+
+
+class EvaluationStopped(CallStopped):
     """An evaluation was stopped or passed its deadline; nothing of it was kept."""
 
 

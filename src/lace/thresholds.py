@@ -79,7 +79,7 @@ class EngineThresholds:
 
 
 ENGINE_THRESHOLDS = EngineThresholds()
-STOPPABLE_THRESHOLDS = EngineThresholds(batch_rows=1 << 18)  # for whoever may tell an evaluation to stop, and waits
+STOPPABLE_THRESHOLDS = EngineThresholds(batch_rows=1 << 17)  # for whoever may tell an evaluation to stop, and waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

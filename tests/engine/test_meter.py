@@ -21,6 +21,7 @@ from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_pr
 from lace.datalog.meter import BudgetSpent, as_written
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
+from lace.thresholds import EngineThresholds
 
 EDGE, NODE, PATH = Predicate("Edge", 2), Predicate("Node", 1), Predicate("Path", 2)
 CLOSURE = "Path(X,Y) :- Edge(X,Y).\nPath(X,Y) :- Path(X,Z), Edge(Z,Y)."
@@ -313,3 +314,21 @@ def test_a_rule_that_was_rewritten_is_told_as_in_the_program_that_it_was_made_of
     meter.enter(made)
     assert meter.exceeded("max_rules", 1).rule == "Path(X,Y) :- Edge(X,Y)."
     assert meter.shown(Predicate("Path?0?asked", 1)) == "Path/2"
+
+
+@pytest.mark.parametrize("body", ["Edge(X,Y), not Edge(Y,_)", "Edge(X,Y), Edge(Y,Z)", "Edge(X,Y), Edge(Y,_)"])
+def test_looking_up_the_rows_of_a_large_relation_can_be_stopped_in_between(body: str) -> None:
+    asked: list[None] = []
+    program, facts = checked(f"Found(X,Y) :- {body}."), chain(1000)
+
+    def interrupt() -> bool:
+        asked.append(None)
+        return False
+
+    whole = evaluate(program, facts)
+    ways = EngineThresholds(batch_rows=50)
+    found = evaluate(program, facts, meter=Meter(LIMITS, interrupt=interrupt), thresholds=ways)
+    assert len(asked) >= 1000 // 50
+    (head,) = program.derived
+    assert found.rows(head) == whole.rows(head)
+    assert found.stats.rows_touched == whole.stats.rows_touched

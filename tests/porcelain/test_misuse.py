@@ -25,6 +25,9 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "a number to expose": (lambda one: lace.exchange(one, one, expose=5), "expose is text"),
     "tuples for facts": (lambda _: lace.query([("a", "b")], RULES), r"a fact is lace.Fact\(lace.Predicate"),
     "numbers in facts": (lambda _: lace.query([lace.Fact(EDGE, (1, 2))], RULES), r"write str\(1\)"),
+    "a path for a lace": (lambda one: lace.exchange(one, "b.lace"), r"give an open lace, `lace.open\("),
+    "a path for a node": (lambda _: lace.Node("b.lace"), "give an open lace"),
+    "a lace for a path": (lambda one: lace.compact(one), "give the path of its file"),
     "too few values": (lambda _: lace.query([lace.Fact(EDGE, ("a",))], RULES), "takes 2 values, and is given 1"),
 }
 
@@ -50,3 +53,17 @@ def test_a_datetime_is_a_time_whatever_its_zone() -> None:
     assert lace.TAI.parse(row["TAI"]) == lace.TAI.of_unix_ns(1_641_040_200_250_000_000)
     first = put(lace.open(":memory:"), tai=moment)
     assert put(lace.open(":memory:"), tai=moment.astimezone(timezone(timedelta(hours=-5)))) == first
+
+
+def test_a_lace_that_has_no_answer_to_a_misspelt_question_warns_where_it_was_asked() -> None:
+    notes = lace.open(":memory:")
+    put(notes)
+    with pytest.warns(lace.RulesWarning, match=r"nothing supplies Hav/1.*\n.*\n.*\n?.*did you mean Have\?") as told:
+        answer = notes.query("Named(P) :- Hav(P).")
+    assert [each.filename for each in told] == [__file__]
+    assert [doubt.line for doubt in answer.doubts] == [1]
+    with pytest.warns(lace.RulesWarning) as told:
+        lace.query(notes, "Named(P) :- Hav(P).")
+    assert [each.filename for each in told] == [__file__]
+    assert notes.query("Named(P) :- Have(P), Field(P,'Name',_,'m').").doubts == ()
+    assert notes.query("Named(P) :- Hav(P).", extra=[lace.Fact(lace.Predicate("Hav", 1), ("x",))]).rows() == [("x",)]

@@ -1,9 +1,12 @@
-"""Questions that are told to stop: `lace.query` and `lace.explain` end, keep nothing, and answer the next time."""
+"""Calls that are told to stop end, keep what was durable and no more, and work the next time."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from inspect import isfunction, signature
+from pathlib import Path
+from socket import socket
 
 import pytest
 
@@ -64,3 +67,122 @@ def test_an_answer_is_read_in_pages() -> None:
     assert [row for page in pages for row in page] == answer.rows()
     assert list(lace.query(NODES, "Yes() :- Node(_).").pages()) == [[()]]
     assert list(lace.query(NODES, "No() :- Node('x').").pages()) == []
+
+
+# every long call
+
+
+LONG = (
+    lace.backup,
+    lace.browse,
+    lace.compact,
+    lace.connect,
+    lace.exchange,
+    lace.explain,
+    lace.fetch,
+    lace.preview,
+    lace.publish,
+    lace.query,
+    lace.relay,
+    lace.repair,
+    lace.restore,
+    lace.status,
+    lace.view,
+    lace.why,
+    lace.Lace.explain,
+    lace.Lace.export,
+    lace.Lace.import_,
+    lace.Lace.put,
+    lace.Lace.query,
+    lace.Lace.verify,
+)
+QUICK = {"check", "generate_key", "plan", "selector", "validate"}  # bounded by the text they are given
+GOES_ON = {"follow", "follow_rules", "serve"}  # until its block ends
+
+
+def test_every_public_function_that_may_take_long_takes_a_deadline_and_an_interrupt() -> None:
+    for call in LONG:
+        assert {"deadline_s", "interrupt"} <= signature(call).parameters.keys(), call
+    functions = {name for name in lace.__all__ if isfunction(getattr(lace, name))}
+    assert functions - {call.__name__ for call in LONG} - {"exchange"} == QUICK | GOES_ON
+
+
+Made = tuple[Path, lace.Lace]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Made]:
+    """A lace in a file with some records, a bundle of them and a backup."""
+    with lace.open(tmp_path / "a.lace", create=True) as notes:
+        with notes.batch() as batch:
+            for number in range(50):
+                batch.put(b"%d" % number, group="u", app="a", name=str(number))
+        notes.export(tmp_path / "all.records")
+        yield tmp_path, notes
+
+
+ALL = {"select": "//u", "expose": "selected"}
+STOPPABLE: dict[str, Callable[..., object]] = {
+    "backup": lambda at, notes, **until: lace.backup(at / "a.lace", at / "new", **until),
+    "restore": lambda at, notes, **until: lace.restore(at / "a.lace", at / "new", **until),
+    "compact": lambda at, notes, **until: lace.compact(at / "a.lace", **until),
+    "export": lambda at, notes, **until: notes.export(at / "new", **until),
+    "import": lambda at, notes, **until: lace.open(":memory:").import_(at / "all.records", **until),
+    "verify": lambda at, notes, **until: list(notes.verify(**until)),
+    "put": lambda at, notes, **until: notes.put(at / "all.records", group="u", app="b", name="x", **until),
+    "exchange": lambda at, notes, **until: lace.exchange(notes, lace.open(":memory:"), **ALL, **until),
+    "fetch": lambda at, notes, **until: lace.fetch(lace.open(":memory:"), notes, "//u//a//1", **until),
+    "view": lambda at, notes, **until: lace.view(notes, f"V.{'0' * 43}", **ALL, **until),
+    "why": lambda at, notes, **until: lace.why(notes, "//u//a//1", lace.open(":memory:"), **ALL, **until),
+    "status": lambda at, notes, **until: lace.status(notes, **until),
+}
+
+
+@pytest.mark.parametrize("name", STOPPABLE)
+def test_a_call_that_is_told_to_stop_leaves_things_as_they_were_and_works_the_next_time(made: Made, name: str) -> None:
+    at, notes = made
+
+    def names() -> list[str]:
+        return sorted(path.name for path in at.iterdir() if path.suffix != ".lace-reserve")
+
+    before = names(), notes.stat().records
+    call = STOPPABLE[name]
+    with pytest.raises(lace.CallStopped):
+        call(*made, interrupt=lambda: True)
+    with pytest.raises(lace.CallStopped):
+        call(*made, deadline_s=0)
+    assert (names(), notes.stat().records) == before
+    call(*made, deadline_s=600, interrupt=lambda: False)
+
+
+def test_a_damaged_lace_stays_where_it_is_if_its_repair_is_stopped(made: Made) -> None:
+    at, notes = made
+    notes.close()
+    before = (at / "a.lace").read_bytes()
+    with pytest.raises(lace.CallStopped):
+        lace.repair(at / "a.lace", interrupt=lambda: True)
+    assert (at / "a.lace").read_bytes() == before
+    assert not (at / "a.lace.damaged").exists()
+    assert lace.repair(at / "a.lace", deadline_s=600).kept == 50
+
+
+def test_an_exchange_that_is_stopped_keeps_what_came_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    with lace.open(":memory:") as notes, lace.open(tmp_path / "b.lace", create=True) as other:
+        with notes.batch() as batch:
+            for number in range(6_000):
+                batch.put(b"%d" % number, group="u", app="a", name=str(number))
+        with pytest.raises(lace.CallStopped, match="the next exchange goes on from there"):
+            lace.exchange(notes, other, **ALL, interrupt=lambda: other.stat().records > 0)
+        kept = other.stat().records
+        assert 0 < kept < 6_000
+        assert lace.exchange(notes, other, **ALL).raise_for_status().moved == 6_000 - kept
+
+
+@pytest.mark.parametrize("call", [lace.connect, lace.preview], ids=["connect", "preview"])
+def test_a_peer_that_never_answers_is_left_when_the_caller_says_so(call: Callable[..., object]) -> None:
+    with socket() as silent, lace.open(":memory:") as notes:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        told = iter([False, False, True])
+        with pytest.raises(lace.CallStopped):
+            call(notes, f"tcp:127.0.0.1:{silent.getsockname()[1]}", interrupt=lambda: next(told, True))

@@ -10,7 +10,7 @@ sees to each. So a count is roughly proportional to time, whichever way a change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from lace.datalog.language.formatting import format_rule
@@ -30,22 +30,17 @@ from lace.datalog.limit_errors import limit_reached
 from lace.datalog.planning.names import authored_name, is_authored, is_for_asked
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.limits import EngineLimits
+from lace.notation.stopping import Interrupt, never
 from lace.values import dataclass
 
 STEP_ROWS = 768
 SINGLE_ROWS = 64
 _SINGLES_AT_ONCE = 256
 _NO_BUDGET = 1 << 62
-Interrupt = Callable[[], bool]
 
 
 class BudgetSpent(Exception):
     """A way of doing things took more than it was given; its caller knows another one."""
-
-
-def never() -> bool:
-    """The interrupt of work that nobody stops."""
-    return False
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import os
 from base64 import b64encode
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from dataclasses import field
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Protocol, TextIO
 from lace.errors import StoreError
 from lace.intake.check import Checked, check, check_job
 from lace.limits import IngestLimits, RecordLimits
+from lace.notation.stopping import Interrupt, asking, go_on, never
 from lace.records.model import DEFAULT_LIMITS
 from lace.store.base import RecordStore
 from lace.store.bundle import BundleReader, Frame, RejectedBytes
@@ -28,6 +29,9 @@ from lace.store.forgotten import forgotten_among
 from lace.values import dataclass
 from lace.workers.collector import seldom_collecting
 from lace.workers.pool import WorkerDied, WorkerPool
+
+_LOOK_S = 0.01  # how often the caller is asked while workers check
+_DOING = "bundles were imported; what was stored stays"
 
 RejectedSink = Callable[[Path, RejectedBytes], None]
 
@@ -81,8 +85,11 @@ def import_bundles(
     progress: Progress | None = None,
     record_limits: RecordLimits = DEFAULT_LIMITS,
     limits: IngestLimits | None = None,
+    stop: Interrupt = never,
 ) -> ImportReport:
     """Store every good record of some bundles; each chunk is durable before `progress` hears of it.
+
+    `stop` is asked between records that are read, and while workers check: CallStopped once it says yes.
 
     `workers` is the number of processes; 0 does all work here, None takes one for each core unless it is little work.
     """
@@ -91,10 +98,10 @@ def import_bundles(
     report = ImportReport(total_bytes=sum(reader.bytes for _, reader in readers))
     if workers is None:
         workers = os.cpu_count() or 1 if report.total_bytes > bounds.min_bytes_for_workers else 0
-    keep = _Keeper(store, report, rejected_sink, progress)
+    keep = _Keeper(store, report, rejected_sink, progress, stop)
     waiting: deque[tuple[_Chunk, Future[Checked]]] = deque()
     with checkers(workers) as checked, seldom_collecting():
-        for chunk in _chunks(readers, keep.reject, bounds):
+        for chunk in _chunks(readers, keep.reject, bounds, stop):
             waiting.append((chunk, checked([frame.data for frame in chunk.frames], record_limits)))
             del chunk  # it may be long: once stored, nothing holds it while the next is read
             while len(waiting) > workers + 1 or sum(one.size for one, _ in waiting) > bounds.max_waiting_bytes:
@@ -104,11 +111,13 @@ def import_bundles(
     return report
 
 
-def _chunks(readers: list[tuple[Path, BundleReader]], reject: RejectedSink, bounds: IngestLimits) -> Iterator[_Chunk]:
+def _chunks(
+    readers: list[tuple[Path, BundleReader]], reject: RejectedSink, bounds: IngestLimits, stop: Interrupt
+) -> Iterator[_Chunk]:
     for path, reader in readers:
         frames: list[Frame] = []
         size = 0
-        for item in reader.records():
+        for item in asking(reader.records(), stop, _DOING):
             if isinstance(item, RejectedBytes):
                 reject(path, item)
                 continue
@@ -128,12 +137,18 @@ class _Keeper:
     """Takes verdicts in order: stores, counts, reports."""
 
     def __init__(
-        self, store: RecordStore, report: ImportReport, sink: RejectedSink | None, progress: Progress | None
+        self,
+        store: RecordStore,
+        report: ImportReport,
+        sink: RejectedSink | None,
+        progress: Progress | None,
+        stop: Interrupt,
     ) -> None:
         self._store = store
         self._report = report
         self._sink = sink
         self._progress = progress
+        self._stop = stop
 
     def reject(self, bundle: Path, rejected: RejectedBytes) -> None:
         self._report.rejected[rejected.rule] += 1
@@ -142,6 +157,9 @@ class _Keeper:
             self._sink(bundle, rejected)
 
     def store(self, chunk: _Chunk, verdict: Future[Checked]) -> None:
+        patience_s = None if self._stop is never else _LOOK_S
+        while not wait([verdict], patience_s).done:
+            go_on(self._stop, _DOING)
         try:
             checked = verdict.result()
         except WorkerDied as error:

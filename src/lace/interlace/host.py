@@ -38,6 +38,7 @@ from lace.interlace.effects import (
 )
 from lace.interlace.loop.refusals import Reason
 from lace.notation.identifiers import RecordHash
+from lace.notation.stopping import Interrupt, never
 
 Arrived = tuple[str, bytes]
 """The hash that was asked for, and the bytes that came under its name."""
@@ -85,9 +86,16 @@ class Call:
     over equal views cost the same.
     """
 
-    __slots__ = ("_is_cancelled", "account", "bytes", "cpu_s", "max_rows", "may_wait", "payer", "rows")
+    __slots__ = ("_interrupt", "_is_cancelled", "account", "bytes", "cpu_s", "max_rows", "may_wait", "payer", "rows")
 
-    def __init__(self, max_rows: int | None = None, payer: Payer | None = None, *, may_wait: bool = True) -> None:
+    def __init__(
+        self,
+        max_rows: int | None = None,
+        payer: Payer | None = None,
+        *,
+        may_wait: bool = True,
+        interrupt: Interrupt = never,
+    ) -> None:
         self.max_rows: int | None = max_rows
         self.payer: Payer | None = payer
         self.may_wait: bool = may_wait  # False on an event loop, where other links would wait as well
@@ -96,6 +104,7 @@ class Call:
         self.bytes: int = 0
         self.cpu_s: float = 0.0  # beside that of the calling thread: more by other processes, less by what others pay
         self._is_cancelled = False
+        self._interrupt = interrupt  # asked by whoever does the work
 
     def cancel(self) -> None:
         """Have the host give up as soon as it looks."""
@@ -104,7 +113,7 @@ class Call:
     @property
     def is_cancelled(self) -> bool:
         """Whether nobody waits any more."""
-        return self._is_cancelled
+        return self._is_cancelled or self._interrupt()
 
     def check(self) -> None:
         """Raise Cancelled if nobody waits any more."""

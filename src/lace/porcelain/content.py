@@ -39,7 +39,7 @@ CHUNK_FOLDER = "chunks"  # nested manifests are at NAME/chunks/START..END, besid
 
 Load = Callable[[RecordHash], ValidRecord]
 Sign = Callable[[Plex], Plex | Seal]
-Cutter = Callable[["ByteReader"], Iterator[bytes]]
+Cut = Callable[["ByteReader"], Iterator[bytes]]
 """Returns the chunks of a content in their order; together they are all of it."""
 
 
@@ -113,7 +113,7 @@ def write_content(
     sign: Sign,
     limits: RecordLimits,
     size: int | None = None,
-    cut: Cutter | None = None,
+    cut: Cut | None = None,
 ) -> RecordHash:
     """Hand the records that hold the content to `add`, the one that stands for all of it last; its hash.
 

@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from lace.errors import InvalidInput, InvalidLacegram, LaceError
+from lace.errors import CallStopped, InvalidInput, InvalidLacegram, LaceError
 from lace.iltp.address import Address
 from lace.interlace.setup.terms import Rules, Terms
 from lace.limits import EngineLimits
 from lace.notation.fact import Fact, Predicate
 from lace.notation.identifiers import ExchangePlanId, RecordHash, Verifier
+from lace.notation.stopping import Interrupt, asking, until
 from lace.notation.tai import TAI
 from lace.policy.notice import Notice
 from lace.policy.origin import Viewer
@@ -24,6 +25,7 @@ from lace.porcelain.completeness import Incomplete
 from lace.porcelain.exchange import Expose, Select, exposures, local_parties, rules_for, selector
 from lace.porcelain.lace import Lace, open_lace
 from lace.porcelain.listing import Row
+from lace.porcelain.misuse import require_lace
 from lace.porcelain.network import Caller, terms_of
 from lace.porcelain.pythonwords import in_python, pythonic
 from lace.porcelain.remotes import Remote, find_remote, remotes_of
@@ -59,14 +61,20 @@ def why(
     their_expose: Expose | None = None,
     here: Verifier | None = None,
     there: Verifier | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> Walk:
     """At which gate a record stops on its way to a peer, or from it if only the peer has it.
 
     `stopped` is the gate that is shut, with `said` and `remedy`; None if it passes all. `unknown` are the gates that
     only the other side can tell of: all of its own, unless its lace is given as `peer` or its rules as `their_select`.
+    `deadline_s` and `interrupt` are as in `lace.query`.
     """
     from lace.porcelain.why import WhySide, known_target, walk
 
+    require_lace(lace)
+    if peer is not None:
+        require_lace(peer)
     ours = rules_for(lace, select, expose)
     mine = WhySide(called="here", lace=lace, module=ours.module, exposures=ours.exposures, verifier=here)
     asked = None if their_select == "unknown" else their_select
@@ -85,7 +93,8 @@ def why(
     )
     target = known_target(lace, record) if peer is None else _known_to(lace, peer, record)
     comes = not lace.store.have(target) and peer is not None and peer.store.have(target)
-    walked = walk(target, *((other, mine) if comes else (mine, other)), now=lace.clock.tai())
+    sides, stop = (other, mine) if comes else (mine, other), until(deadline_s, interrupt)
+    walked = walk(target, *sides, now=lace.clock.tai(), stop=stop)
     gates = [replace(gate, remedy=in_python(gate.remedy), said=in_python(gate.said)) for gate in walked.gates]
     return replace(walked, gates=gates)
 
@@ -124,14 +133,26 @@ class PeerView:
 
 
 def view(
-    lace: Lace, viewer: Verifier | str, *, expose: Expose | None = None, select: Select = None, at: TAI | None = None
+    lace: Lace,
+    viewer: Verifier | str,
+    *,
+    expose: Expose | None = None,
+    select: Select = None,
+    at: TAI | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> PeerView:
-    """What the rules of a peer with this verifier could see of a lace, now or at a time."""
+    """What the rules of a peer with this verifier could see of a lace, now or at a time.
+
+    `deadline_s` and `interrupt` are as in `lace.query`.
+    """
     from lace.porcelain.visibility import visible_records
 
+    require_lace(lace)
     seen_by = Viewer(str(viewer))
     shown = rules_for(lace, select, expose).exposures
-    admitted = visible_records(lace.store.snapshot(), seen_by, shown, at=at or lace.clock.tai())
+    moment, stop = at or lace.clock.tai(), until(deadline_s, interrupt)
+    admitted = visible_records(lace.store.snapshot(), seen_by, shown, at=moment, stop=stop)
     return PeerView(lace, seen_by, admitted)
 
 
@@ -296,41 +317,53 @@ def status(
     select: Select = None,
     expose: Expose | None = None,
     keys: KeyRing | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> LaceStatus:
     """How a lace and its remotes compare: all of them, or those named; nothing moves.
 
     Without `ask` nobody is dialled, and what is told is how the last exchanges ended.
+    After `deadline_s` seconds, or once `interrupt` returns True, it ends in `CallStopped`.
     """
+    require_lace(lace)
+    stop = until(deadline_s, interrupt)
     terms = terms_of(lace, select, expose, is_open=False)
     chosen = [find_remote(lace.store, name) for name in names] or remotes_of(lace.store)
     found = [known_status(lace, remote) for remote in chosen]
     if ask:
-        found = [_ask(lace, known, terms, keys or KeyRing.of_user()) for known in found]
-    return LaceStatus(tuple(found), tuple(lace.incomplete()), tuple(conflicts(lace)))
+        found = [_ask(lace, known, terms, keys or KeyRing.of_user(), stop) for known in found]
+    rows, doing = lace.list("//", tips=True), "a lace was compared with its remotes"
+    incomplete = asking(lace.incomplete(), stop, doing)
+    return LaceStatus(tuple(found), tuple(incomplete), tuple(conflicts(lace, asking(rows, stop, doing))))
 
 
-def _ask(lace: Lace, known: RemoteStatus, terms: Terms, keys: KeyRing) -> RemoteStatus:
+def _ask(lace: Lace, known: RemoteStatus, terms: Terms, keys: KeyRing, stop: Interrupt) -> RemoteStatus:
     """Ask a remote; one that cannot be asked must not keep the others from being asked."""
     try:
         place = known.remote.place
-        return (
-            _ask_here(lace, known, place, terms) if isinstance(place, Path) else _dial(lace, known, terms, keys, place)
-        )
+        if isinstance(place, Path):
+            return _ask_here(lace, known, place, terms, stop)
+        return _dial(lace, known, terms, keys, place, stop)
+    except CallStopped:
+        raise
     except (LaceError, OSError) as error:
         return replace(known, was_asked=True, trouble=str(error))
 
 
-def _dial(lace: Lace, known: RemoteStatus, terms: Terms, keys: KeyRing, place: Address) -> RemoteStatus:
+def _dial(
+    lace: Lace, known: RemoteStatus, terms: Terms, keys: KeyRing, place: Address, stop: Interrupt
+) -> RemoteStatus:
     from lace.porcelain.preview import preview_hosts, preview_terms
     from lace.porcelain.visibility import held_back
     from lace.runtime.local.preview import Preview
 
     found = Preview()
     make_host = preview_hosts(lace.store, found)
-    outcome = _caller(known.remote, keys).exchange(lace.store, str(place), preview_terms(terms), make_host=make_host)
+    caller, asked = _caller(known.remote, keys), preview_terms(terms)
+    outcome = caller.exchange(lace.store, str(place), asked, make_host=make_host, stop=stop)
     is_shown = found.sendable or found.asked_for
     peer = outcome.result.peer_verifier
-    held = None if is_shown else held_back(lace.store, terms, peer, at=SystemClock().tai())
+    held = None if is_shown else held_back(lace.store, terms, peer, at=SystemClock().tai(), stop=stop)
     return asked_status(known, terms.module, outcome, found, held)
 
 
@@ -339,14 +372,14 @@ def _caller(remote: Remote, keys: KeyRing) -> Caller:
     return Caller(key=key, trusted=remote.trust, tls=ClientTls(pin=remote.pin, ca_file=remote.ca))
 
 
-def _ask_here(lace: Lace, known: RemoteStatus, place: Path, terms: Terms) -> RemoteStatus:
+def _ask_here(lace: Lace, known: RemoteStatus, place: Path, terms: Terms, stop: Interrupt) -> RemoteStatus:
     from lace.porcelain.preview import preview_locally_with_outcome
     from lace.porcelain.visibility import held_back
 
     choices = (terms.module, tuple(terms.exposures))
     with open_lace(place) as other:
         parties = local_parties(lace, other, choices, choices, is_open=False)
-        found, outcome = preview_locally_with_outcome(*parties)
+        found, outcome = preview_locally_with_outcome(*parties, stop=stop)
         is_shown = found.sendable or found.asked_for
-        held = None if is_shown else held_back(lace.store, terms, None, at=SystemClock().tai())
+        held = None if is_shown else held_back(lace.store, terms, None, at=SystemClock().tai(), stop=stop)
         return asked_status(known, terms.module, outcome, found, held)

@@ -15,6 +15,7 @@ from lace.errors import NotConverged
 from lace.interlace.result import ExchangeStatus, InterlaceResult
 from lace.interlace.setup.terms import Rules
 from lace.notation.identifiers import RecordHash, Verifier
+from lace.notation.stopping import Interrupt, until
 from lace.policy.compile import agree
 from lace.policy.compose import union
 from lace.policy.exposure import Exposure
@@ -25,7 +26,7 @@ from lace.policy.operand import Module
 from lace.policy.origin import viewer_of
 from lace.policy.select import select_all, select_text
 from lace.porcelain.lace import Lace
-from lace.porcelain.misuse import text_of
+from lace.porcelain.misuse import require_lace, text_of
 from lace.porcelain.pythonwords import pythonic
 from lace.porcelain.visibility import NotExposed, held_back
 from lace.records.keys import Signer
@@ -130,6 +131,8 @@ def interlace(
     send_gate: bool = True,
     receipts: Signer | None = None,
     on_event: OnEvent | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> Exchanged:
     """Exchange records between two laces until neither wants more.
 
@@ -137,7 +140,11 @@ def interlace(
     given goes by the policy of its lace. Without a policy nothing is exposed by default, so nothing is sent: the
     result's notices say so. `on_event` runs in this thread; an exception it raises
     ends the exchange and is raised here.
+
+    After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by this thread) returns True, it ends
+    in `CallStopped`. What was stored stays, and the next exchange goes on from there.
     """
+    stop = until(deadline_s, interrupt)
     if iscoroutinefunction(on_event):
         raise TypeError(
             "on_event of an exchange in this process cannot be async, because nobody awaits it; use lace.follow"
@@ -145,19 +152,19 @@ def interlace(
     parties = _parties(
         first, second, select, expose, their_select, their_expose, here, there, send_gate=send_gate, receipts=receipts
     )
-    results = exchange(*parties, on_event=on_event)
+    results = exchange(*parties, on_event=on_event, stop=stop)
     said = notices(*parties)
     found = Exchanged(*results, notices=(pythonic(said[0]), pythonic(said[1])))
-    return found if found.moved else replace(found, held_back=_held_back(parties, results))
+    return found if found.moved else replace(found, held_back=_held_back(parties, results, stop))
 
 
 def _held_back(
-    parties: tuple[Party, Party], results: tuple[InterlaceResult, InterlaceResult]
+    parties: tuple[Party, Party], results: tuple[InterlaceResult, InterlaceResult], stop: Interrupt
 ) -> tuple[NotExposed | None, NotExposed | None]:
     """What each side's own exposure held back from the other."""
     at = SystemClock().tai()
     first, second = (
-        None if result.advertised_to_peer else held_back(party.store, party.terms, peer.here, at=at)
+        None if result.advertised_to_peer else held_back(party.store, party.terms, peer.here, at=at, stop=stop)
         for party, peer, result in zip(parties, reversed(parties), results, strict=True)
     )
     return first, second
@@ -182,15 +189,48 @@ def follow(
     return LocalFollow(*parties)
 
 
-def fetch(into: Lace, source: Lace, target: str, *, expose: Expose = "all") -> Exchanged:
+def fetch(
+    into: Lace,
+    source: Lace,
+    target: str,
+    *,
+    expose: Expose = "all",
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
+) -> Exchanged:
     """Fetch what a hash, coordinate or prefix names; `source` shows what it exposes."""
-    return interlace(into, source, select=target, expose="none", their_expose=expose, their_select="all")
+    return interlace(
+        into,
+        source,
+        select=target,
+        expose="none",
+        their_expose=expose,
+        their_select="all",
+        deadline_s=deadline_s,
+        interrupt=interrupt,
+    )
 
 
-def publish(source: Lace, into: Lace, records: Sequence[RecordHash | str]) -> Exchanged:
+def publish(
+    source: Lace,
+    into: Lace,
+    records: Sequence[RecordHash | str],
+    *,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
+) -> Exchanged:
     """Send exactly these records to another lace; `into` takes what its own rules select."""
     chosen = [str(record) for record in records]
-    return interlace(source, into, select=chosen, expose="selected", their_expose="none", their_select="all")
+    return interlace(
+        source,
+        into,
+        select=chosen,
+        expose="selected",
+        their_expose="none",
+        their_select="all",
+        deadline_s=deadline_s,
+        interrupt=interrupt,
+    )
 
 
 def notices(first: Party, second: Party) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:
@@ -220,6 +260,8 @@ def _parties(
     is_open: bool = False,
     receipts: Signer | None = None,
 ) -> tuple[Party, Party]:
+    require_lace(first)
+    require_lace(second)
     ours = rules_for(first, select, expose)
     their_choice = select if their_select is None else their_select
     theirs_are = rules_for(second, their_choice, expose if their_expose is None else their_expose)

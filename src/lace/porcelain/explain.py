@@ -18,10 +18,9 @@ from lace.datalog.language.limiting import stated_limits
 from lace.datalog.language.parser import parse_atom
 from lace.datalog.language.syntax import Atom, Fact
 from lace.datalog.language.validate import CheckedProgram, check_program
-from lace.datalog.library.deadline import until
-from lace.datalog.meter import Interrupt, never
 from lace.datalog.source import FactSource
 from lace.limits import EngineLimits, ExplainLimits
+from lace.notation.stopping import Interrupt, never, until
 from lace.porcelain.query import HasStore, base_of, profile_of
 
 _DEFAULT_EXPLAIN_LIMITS = ExplainLimits()

@@ -20,6 +20,7 @@ from lace.notation import b64a
 from lace.notation.closing import Closing
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RECORD_TYPES, RecordHash, Verifier
+from lace.notation.stopping import Interrupt, between_steps, until
 from lace.notation.tai import TAI
 from lace.porcelain.changes import ChangeStream, change_stream, format_cursor
 from lace.porcelain.completeness import (
@@ -68,7 +69,6 @@ from lace.store.forgotten import all_forgotten, take_again
 
 if TYPE_CHECKING:
     from lace.datalog.explain.explanation import Explanation
-    from lace.datalog.meter import Interrupt
     from lace.intake.bundles import ImportReport, RejectedSink
     from lace.people.root import Root
     from lace.porcelain.checkout import CheckedOut
@@ -245,9 +245,10 @@ class Lace(PutVerbs, Closing):
         interrupt: Interrupt | None = None,
     ) -> Answer:
         """The facts that rules derive here; see `lace.query`."""
-        from lace.porcelain.query import query
+        from lace.porcelain.query import answer_to, warned
 
-        return query(self, rules, goal, extra=extra, limits=limits, deadline_s=deadline_s, interrupt=interrupt)
+        stop = until(deadline_s, interrupt)
+        return warned(answer_to(self, rules, goal, extra=extra, limits=limits, stop=stop))
 
     def explain(
         self,
@@ -268,23 +269,41 @@ class Lace(PutVerbs, Closing):
         *bundles: str | Path,
         rejected: RejectedSink | None = None,
         progress: Callable[[ImportReport], None] | None = None,
+        deadline_s: float | None = None,
+        interrupt: Interrupt | None = None,
     ) -> ImportReport:
-        """Store every good record of some bundles; bad ones are counted and passed to `rejected` with the reason."""
+        """Store every good record of some bundles; bad ones are counted and passed to `rejected` with the reason.
+
+        After `deadline_s` seconds, or once `interrupt` returns True, it ends in `CallStopped`; what was stored stays.
+        """
         from lace.intake.bundles import import_bundles  # only here: it loads the worker processes
 
         paths = [Path(bundle) for bundle in bundles]
-        return import_bundles(self.store, paths, rejected_sink=rejected, progress=progress, record_limits=self.limits)
+        stop = until(deadline_s, interrupt)
+        return import_bundles(
+            self.store, paths, rejected_sink=rejected, progress=progress, record_limits=self.limits, stop=stop
+        )
 
-    def export(self, sink: str | Path | Writable, prefix: str = "//", *, progress: Progress | None = None) -> int:
+    def export(
+        self,
+        sink: str | Path | Writable,
+        prefix: str = "//",
+        *,
+        progress: Progress | None = None,
+        deadline_s: float | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> int:
         """Write all records, or those under a prefix with their chunks, back to back; return how many.
 
-        A path gets a bundle with its index beside it; both appear only once they are complete.
+        A path gets a bundle with its index beside it; both appear only once they are complete. After `deadline_s`
+        seconds, or once `interrupt` (asked after each record) returns True, it ends in `CallStopped`.
         """
+        step = between_steps(until(deadline_s, interrupt), "records were exported", progress)
         wanted = parse_prefix(prefix)
         chosen = all_bodies(self.store) if wanted == Prefix() else covered_bodies(self.store, wanted, self.load)
         if isinstance(sink, str | Path):
-            return write_bundle(Path(sink), chosen, progress or _unwatched)
-        return write_stream(sink, chosen, progress or _unwatched)
+            return write_bundle(Path(sink), chosen, step)
+        return write_stream(sink, chosen, step)
 
     def delete(self, *hashes: str) -> int:
         """Remove records and their facts, all or none; NotFound if one is missing.
@@ -317,10 +336,19 @@ class Lace(PutVerbs, Closing):
         """The Blobs that no stored record links to."""
         return unlinked_blobs(self.store)
 
-    def verify(self, *, progress: Progress | None = None) -> Iterator[Damage]:
-        """Hash and verify every record again; yields what is wrong, nothing if all is well."""
-        workers = os.cpu_count() or 1
-        return verify_store(self.store, limits=self.limits, workers=workers, progress=progress or _unwatched)
+    def verify(
+        self,
+        *,
+        progress: Progress | None = None,
+        deadline_s: float | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> Iterator[Damage]:
+        """Hash and verify every record again; yields what is wrong, nothing if all is well.
+
+        After `deadline_s` seconds, or once `interrupt` returns True, it ends in `CallStopped`.
+        """
+        stop, workers = until(deadline_s, interrupt), os.cpu_count() or 1
+        return verify_store(self.store, limits=self.limits, workers=workers, progress=progress or _unwatched, stop=stop)
 
     def stat(self) -> StoreStat:
         """Sizes of the store."""

@@ -15,6 +15,11 @@ from lace.notation.tai import TAI
 When = str | datetime
 """A time: a TAI text such as `1640995200:000000000`, or a datetime with a time zone."""
 
+
+class RulesWarning(UserWarning):
+    """Rules ask for what no record has, and so have no answer: a misspelt name looks like any other question."""
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RULE = "argument-type"
 
@@ -30,6 +35,20 @@ def text_of(value: object, what: str, example: str) -> str:
         return value
     message = f"{what} is text, such as {example!r}, and not {type(value).__name__}"
     raise InvalidText(message, rule=_RULE, found=repr(value)[:80])
+
+
+def require_lace(value: object) -> None:
+    """InvalidInput unless it is an open lace."""
+    if not hasattr(value, "store"):
+        message = f'give an open lace, `lace.open("notes.lace")`, and not {type(value).__name__}'
+        raise InvalidInput(message, rule=_RULE, found=repr(value)[:80])
+
+
+def require_path(value: object) -> None:
+    """InvalidInput if it is a lace where its file is asked for."""
+    if hasattr(value, "store"):
+        message = "give the path of its file, and not the open lace"
+        raise InvalidInput(message, rule=_RULE, found=repr(value)[:80])
 
 
 def target_of(value: object) -> str:

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from typing import Unpack
+from typing import Any, TypeVar, Unpack
 
 from lace.errors import TransportError
 from lace.iltp.address import parse_address
 from lace.interlace.setup.terms import Terms
 from lace.limits import HORIZON_S
 from lace.notation.identifiers import Verifier
+from lace.notation.stopping import Interrupt, go_on, never, until
 from lace.porcelain.exchange import Expose, Select, rules_for, selector
 from lace.porcelain.lace import Lace
 from lace.porcelain.node import LaceNode, NodeOptions
@@ -39,16 +40,45 @@ from lace.transports.tls import ClientTls
 from lace.values import dataclass
 
 READY_WITHIN_S = 30.0
+_LOOK_S = 0.01  # how often the caller is asked whether to go on
+Result = TypeVar("Result")
 
 
-def connect(lace: Lace, address: str, **options: Unpack[NodeOptions]) -> Outcome:
-    """Run a bounded exchange with a peer. TransportError if the peer cannot be reached or is not trusted."""
+def connect(
+    lace: Lace,
+    address: str,
+    *,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
+    **options: Unpack[NodeOptions],
+) -> Outcome:
+    """Run a bounded exchange with a peer. TransportError if the peer cannot be reached or is not trusted.
+
+    After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by this thread) returns True, it ends
+    in `CallStopped`. What was stored stays, and the next exchange goes on from there.
+    """
 
     async def run() -> Outcome:
         async with LaceNode(lace, **options) as node:
-            return await node.connect(address)
+            return await _until_told(node.connect(address), stop)
 
+    stop = until(deadline_s, interrupt)
     return asyncio.run(run())
+
+
+async def _until_told(work: Coroutine[Any, Any, Result], stop: Interrupt) -> Result:
+    """What work returns; CallStopped once the interrupt says yes, and then the work is cancelled."""
+    if stop is never:
+        return await work
+    task = asyncio.ensure_future(work)
+    try:
+        while not task.done():
+            go_on(stop, "it exchanged with a peer; what was stored stays")
+            await asyncio.wait([task], timeout=_LOOK_S)
+        return task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +97,7 @@ class Caller:
         terms: Terms,
         hooks: Hooks | None = None,
         make_host: MakeHost | None = None,
+        stop: Interrupt = never,
     ) -> Outcome:
         """Run one bounded exchange in an event loop of its own."""
         clock = SystemClock()
@@ -82,7 +113,7 @@ class Caller:
                 horizon_s=self.horizon_s,
             )
             try:
-                return await node.exchange(parse_address(address), terms)
+                return await _until_told(node.exchange(parse_address(address), terms), stop)
             finally:
                 await node.shutdown()
 
@@ -109,12 +140,15 @@ def relay(
     tls: ClientTls | None = None,
     max_held_bytes: int = RelayLimits().max_held_bytes,
     on_event: RelayOnEvent | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> tuple[Outcome, Outcome]:
     """Relay between two servers until neither can get more from the other; returns the outcome of each exchange.
 
     Each gets what the other exposes to us, `select` selects and its own rules take. No lace of ours takes part: records
     on their way are held in memory, up to `max_held_bytes`, and written nowhere. TransportError if one of the two
-    cannot be reached or is not trusted.
+    cannot be reached or is not trusted. After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds,
+    by this thread) returns True, it ends in `CallStopped`.
     """
     caller, clock = Caller(key=key, trusted=tuple(trusted), tls=tls), SystemClock()
     standing = relay_between(
@@ -127,7 +161,7 @@ def relay(
         here=caller.here,
         on_event=on_event,
     )
-    return asyncio.run(standing)
+    return asyncio.run(_until_told(standing, until(deadline_s, interrupt)))
 
 
 @contextmanager

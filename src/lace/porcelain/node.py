@@ -26,6 +26,7 @@ from lace.people.policyrecords import PolicyVersion
 from lace.porcelain.exchange import Expose, Select, exposures, rules_for, selector
 from lace.porcelain.following import FollowedLink
 from lace.porcelain.lace import Lace
+from lace.porcelain.misuse import require_lace
 from lace.porcelain.policy import LacePolicy, policy_quotas
 from lace.porcelain.policywatch import OnPolicy, PolicyWatch
 from lace.records.keys import Signer
@@ -121,6 +122,7 @@ class LaceNode:
 
     def __init__(self, lace: Lace, *, max_events: int = MAX_EVENTS, **options: Unpack[NodeOptions]) -> None:
         require_known(options)
+        require_lace(lace)
         clock = options.get("clock") or lace.clock
         key = options.get("key")
         client_tls, server_tls = _tls_of(options.get("tls"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from lace.errors import InvalidInput, StoreError
 from lace.notation.fact import Fact
 from lace.notation.identifiers import RecordHash
+from lace.notation.stopping import Interrupt, until
 from lace.notation.tai import TAI
 from lace.porcelain.lace import Lace
 from lace.porcelain.listing import COLUMNS, Row
@@ -25,7 +26,6 @@ from lace.store.memory import MemoryStore
 from lace.values import dataclass
 
 if TYPE_CHECKING:
-    from lace.datalog.meter import Interrupt
     from lace.limits import EngineLimits
     from lace.porcelain.putting import PutBatch
     from lace.porcelain.query import Answer
@@ -88,12 +88,13 @@ class PastLace(Lace):
         interrupt: Interrupt | None = None,
     ) -> Answer:
         """The facts that rules derive from the records that were there, and all Blobs, which have no time."""
-        from lace.porcelain.query import query
+        from lace.porcelain.query import answer_to, warned
 
         with MemoryStore() as then:
             then.put(self._records())
             snapshot = then.snapshot()
-        return query(snapshot, rules, goal, extra=extra, limits=limits, deadline_s=deadline_s, interrupt=interrupt)
+        stop = until(deadline_s, interrupt)
+        return warned(answer_to(snapshot, rules, goal, extra=extra, limits=limits, stop=stop))
 
     def _records(self) -> Iterator[ValidRecord]:
         moment = self.clock.tai()

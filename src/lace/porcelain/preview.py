@@ -15,10 +15,12 @@ from lace.interlace.claims.advertisement import Advertisement
 from lace.interlace.setup.terms import Terms
 from lace.notation.decimal import natural
 from lace.notation.identifiers import RecordHash, Verifier
+from lace.notation.stopping import Interrupt, never, until
 from lace.policy.select import telling
 from lace.porcelain.exchange import Expose, Select, selector
 from lace.porcelain.lace import Lace
 from lace.porcelain.listing import Row
+from lace.porcelain.misuse import require_lace
 from lace.porcelain.network import Caller, terms_of
 from lace.records.keys import Signer
 from lace.records.link import LINK_SUFFIX
@@ -90,14 +92,20 @@ def preview(
     key: Signer | None = None,
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> Preview:
     """What an exchange with a peer would move now; nothing moves. Raises TransportError if it does not end well.
 
     `wanted` is what would come and `asked_for` what would go, as claims; `shares` adds them up.
+    After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by this thread) returns True, it ends
+    in `CallStopped`.
     """
+    require_lace(lace)
     found = Preview()
     caller = Caller(key=key, trusted=tuple(trusted), tls=tls)
-    _run(lace.store, address, terms_of(lace, select, expose, is_open=False), found, caller)
+    terms = terms_of(lace, select, expose, is_open=False)
+    _run(lace.store, address, terms, found, caller, until(deadline_s, interrupt))
     return found
 
 
@@ -109,11 +117,17 @@ def browse(
     trusted: Sequence[Verifier] = (),
     tls: ClientTls | None = None,
     max_records: int = MAX_OFFERED,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> list[Row]:
-    """What a peer offers us, by coordinate; nothing of ours is shown, and nothing is stored."""
+    """What a peer offers us, by coordinate; nothing of ours is shown, and nothing is stored.
+
+    After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by this thread) returns True, it ends
+    in `CallStopped`.
+    """
     found = Preview(max_records=max_records)
     caller = Caller(key=key, trusted=tuple(trusted), tls=tls)
-    _run(MemoryStore(), address, Terms(module=selector(select)), found, caller)
+    _run(MemoryStore(), address, Terms(module=selector(select)), found, caller, until(deadline_s, interrupt))
     return in_order(rows(found.offered))
 
 
@@ -127,12 +141,12 @@ def preview_locally(first: Party, second: Party) -> Preview:
     return preview_locally_with_outcome(first, second)[0]
 
 
-def preview_locally_with_outcome(first: Party, second: Party) -> tuple[Preview, Outcome]:
+def preview_locally_with_outcome(first: Party, second: Party, stop: Interrupt = never) -> tuple[Preview, Outcome]:
     """The same, and how the exchange in which nothing moved ended."""
     found = Preview()
     # Without keys, nothing about the peer's claims is kept for the next time: that would write to both stores.
     ours = replace(first, terms=preview_terms(first.terms), preview=found, cursor_key="")
-    with LocalExchange(ours, replace(second, cursor_key="")) as running:
+    with LocalExchange(ours, replace(second, cursor_key=""), stop=stop) as running:
         running.start()
         running.run()
         for side in running.sides:
@@ -143,8 +157,9 @@ def preview_locally_with_outcome(first: Party, second: Party) -> tuple[Preview, 
     return found, Outcome(replace(result, both_hold_nothing=are_empty))
 
 
-def _run(store: RecordStore, address: str, terms: Terms, found: Preview, caller: Caller) -> None:
-    outcome = caller.exchange(store, address, preview_terms(terms), make_host=preview_hosts(store, found))
+def _run(store: RecordStore, address: str, terms: Terms, found: Preview, caller: Caller, stop: Interrupt) -> None:
+    hosts = preview_hosts(store, found)
+    outcome = caller.exchange(store, address, preview_terms(terms), make_host=hosts, stop=stop)
     if outcome.abort:
         raise TransportError(f"{address}: {outcome.abort}: {outcome.detail}")
 

@@ -25,16 +25,8 @@ from lace.intake.batch import Batch
 from lace.limits import RecordLimits
 from lace.notation import b64a
 from lace.notation.identifiers import RecordHash, Verifier
-from lace.porcelain.content import (
-    Content,
-    CountedContent,
-    Cutter,
-    Heading,
-    Progress,
-    Sign,
-    opened_content,
-    write_content,
-)
+from lace.notation.stopping import Interrupt, between_steps, never, until
+from lace.porcelain.content import Content, CountedContent, Cut, Heading, Progress, Sign, opened_content, write_content
 from lace.porcelain.misuse import When, text_of, time_of
 from lace.porcelain.smallfiles import FileRecords, SmallFile, records_of
 from lace.records.fileform import Attributes, FileKind, leads_inside, name_of, read_attributes
@@ -71,7 +63,9 @@ class PutVerbs(ABC):
         sign: Signer | str | None = None,
         progress: Progress | None = None,
         size: int | None = None,
-        cut: Cutter | None = None,
+        cut: Cut | None = None,
+        deadline_s: float | None = None,
+        interrupt: Interrupt | None = None,
     ) -> RecordHash:
         """Store content under a coordinate, signed by `sign` (a key, or a key's name in the ring).
 
@@ -79,10 +73,15 @@ class PutVerbs(ABC):
         chunks under a manifest, with one chunk in memory at a time. `progress` gets the size of every read. `size` is
         that of what is read, if the caller knows it; `cut` decides where chunks end. Durable on return; in a batch,
         when its block ends.
+
+        After `deadline_s` seconds, or once `interrupt` (asked after every read) returns True, it ends in `CallStopped`,
+        and the coordinate is as it was.
         """
+        stop = until(deadline_s, interrupt)
+        step = progress if stop is never else between_steps(stop, "content was stored", progress)
         with self._putting() as batch:
             heading = batch._heading(group, app, name, tai, headers, links)
-            return batch._add_content(content, heading, batch._signer(sign), progress, size, cut)
+            return batch._add_content(content, heading, batch._signer(sign), step, size, cut)
 
     def put_tree(
         self,
@@ -249,7 +248,7 @@ class PutBatch(PutVerbs):
         sign: Sign,
         progress: Progress | None,
         size: int | None = None,
-        cut: Cutter | None = None,
+        cut: Cut | None = None,
     ) -> RecordHash:
         with opened_content(content) as (source, known):
             counted = CountedContent(source, progress) if progress else source

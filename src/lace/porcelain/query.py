@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from warnings import warn
 from weakref import WeakKeyDictionary
 
 from lace.datalog.engine import Base, Meter, Result, evaluate
@@ -28,13 +30,13 @@ from lace.datalog.language.syntax import (
     Variable,
 )
 from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, Profile, check_program
-from lace.datalog.library.deadline import until
-from lace.datalog.meter import Interrupt, never
 from lace.datalog.planning.names import PredicateNames
 from lace.datalog.source import FactSource
+from lace.errors import InvalidLacegram
 from lace.facts.predicates import FIELD, HAVE
 from lace.limits import EngineLimits
-from lace.porcelain.misuse import facts_of
+from lace.notation.stopping import Interrupt, never, until
+from lace.porcelain.misuse import RulesWarning, facts_of
 from lace.store.base import Snapshot, StoreCursor
 from lace.thresholds import ENGINE_THRESHOLDS, STOPPABLE_THRESHOLDS
 from lace.values import dataclass
@@ -71,6 +73,7 @@ class Answer:
     result: Result
     base: Base
     limits: EngineLimits
+    doubts: tuple[InvalidLacegram, ...] = ()  # what in the rules no record has, if there is no answer
 
     def __len__(self) -> int:
         return self.result.count(self.predicate)
@@ -163,11 +166,36 @@ def query(
     After `deadline_s` seconds, or once `interrupt` (asked every few milliseconds, by the thread that evaluates) returns
     True, the call ends in `EvaluationStopped`, and nothing of it is kept.
 
+    If a lace has no answer, what in the rules no record has is told in a `RulesWarning`, and is in the answer's
+    `doubts`.
+
     >>> facts = [Fact(Predicate("Edge", 2), pair) for pair in (("a", "b"), ("b", "c"))]
     >>> query(facts, "Path(X,Y) :- Edge(X,Y).\\nPath(X,Y) :- Path(X,Z), Edge(Z,Y).", "Path('a',Y)").rows()
     [('a', 'b'), ('a', 'c')]
     """
-    limits, stop = limits or stated_limits(rules, name=name), until(deadline_s, interrupt)
+    stop = until(deadline_s, interrupt)
+    return warned(answer_to(asked, rules, goal, extra=extra, limits=limits, name=name, stop=stop))
+
+
+def warned(answer: Answer) -> Answer:
+    """The answer, after a warning for each of its doubts at the line that called our caller."""
+    for doubt in answer.doubts:
+        warn(str(doubt), RulesWarning, stacklevel=3)
+    return answer
+
+
+def answer_to(
+    asked: Asked,
+    rules: str,
+    goal: str | None = None,
+    *,
+    extra: Iterable[Fact] = (),
+    limits: EngineLimits | None = None,
+    name: str = "<rules>",
+    stop: Interrupt = never,
+) -> Answer:
+    """What `query` gives, without a warning."""
+    limits = limits or stated_limits(rules, name=name)
     program = read_annotated(rules, name=name, limits=limits).program
     if isinstance(asked, str | os.PathLike):
         from lace.porcelain.lace import open_lace
@@ -200,13 +228,19 @@ def base_of(lace: HasStore, limits: EngineLimits = _DEFAULT_LIMITS) -> Base:
 def _over_base(
     base: Base, program: Program, goal: str | None, extra: Iterable[Fact], limits: EngineLimits, stop: Interrupt
 ) -> Answer:
+    extra = list(extra)
     checked = check_program(program, profile_of(base), limits)
     atom = parse_atom(goal, limits=limits) if goal is not None else only_output(checked)
     require_known(atom, checked, predicates_given(base.parts))
     goals, meter = [_any_fact(atom) if goal is None else atom], Meter(limits, interrupt=stop)
     ways = ENGINE_THRESHOLDS if stop is never else STOPPABLE_THRESHOLDS
     result = evaluate(checked, base, extra=extra, goals=goals, limits=limits, meter=meter, thresholds=ways)
-    return Answer(atom.predicate, column_names(atom), result, base, limits)
+    answer = Answer(atom.predicate, column_names(atom), result, base, limits)
+    if checked.profile is not LOCAL_PROFILE or len(answer):
+        return answer
+    from lace.policy.lint import never_matching  # only here: an answer that is not empty needs none of it
+
+    return replace(answer, doubts=tuple(never_matching(program, LOCAL_PROFILE, {fact.predicate for fact in extra})))
 
 
 def profile_of(base: Base) -> Profile:

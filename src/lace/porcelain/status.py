@@ -156,12 +156,11 @@ def _missing(claims: Iterable[Advertisement], refused: Mapping[str, str], otherw
         yield Missing(hash=row.hash, coordinate=row.coordinate, why=why)
 
 
-def conflicts(lace: Lace, most: int = MOST_CONFLICTS) -> list[Row]:
+def conflicts(lace: Lace, tips: Iterable[Row], most: int = MOST_CONFLICTS) -> list[Row]:
     """The tips of coordinates where several people have written: the newest by time holds, the others are beside it.
 
     Who is a member and what the policy is, several people say by design; rules decide there.
     """
     root = pinned_root(lace.store)
     ruled = set() if root is None else {(root.group, app) for app in PEOPLE_APPS}
-    tips = (row for row in lace.list("//", tips=True) if row.concurrent and (row["Group"], row["App"]) not in ruled)
-    return list(islice(tips, most))
+    return list(islice((row for row in tips if row.concurrent and (row["Group"], row["App"]) not in ruled), most))

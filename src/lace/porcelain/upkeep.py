@@ -1,6 +1,7 @@
 """Maintenance of laces: back up, restore, compact, repair.
 
-Rule: nothing is overwritten unless that is asked for, and a file gets its name only once it is finished.
+Rule: nothing is overwritten unless that is asked for, and a file gets its name only once it is finished. All take
+`deadline_s` and `interrupt` (asked between steps): one that is stopped raises `CallStopped` and changed nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lace.errors import StoreError
 from lace.limits import RecordLimits
+from lace.notation.stopping import Interrupt, between_steps, until
+from lace.porcelain.misuse import require_path
 
 if TYPE_CHECKING:
     from lace.store.columns.repair.salvage import RepairReport
@@ -35,21 +38,37 @@ class Compacted(NamedTuple):
     bytes: int
 
 
-def backup(path: str | Path, target: str | Path, *, replace: bool = False, progress: Steps | None = None) -> int:
+def backup(
+    path: str | Path,
+    target: str | Path,
+    *,
+    replace: bool = False,
+    progress: Steps | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
+) -> int:
     """Copy a whole lace, even while it is in use; returns the size of the copy, which is a lace itself.
 
     Copying the file alone is not enough: the latest writes are in a log beside it.
     """
     from lace.store.columns.repair.copies import backup as copy
 
+    require_path(path)
     if Path(target).exists() and not replace:
         advice = "--replace, in Python replace=True, overwrites it"
         raise StoreError(f"{target} already exists; nothing was changed ({advice})")
-    return copy(Path(path), Path(target), progress or _nobody, replace=replace)
+    step = between_steps(until(deadline_s, interrupt), "a lace was copied", progress)
+    return copy(Path(path), Path(target), step, replace=replace)
 
 
 def restore(
-    backup_path: str | Path, path: str | Path, *, forgotten: Collection[str] = (), progress: Steps | None = None
+    backup_path: str | Path,
+    path: str | Path,
+    *,
+    forgotten: Collection[str] = (),
+    progress: Steps | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> Restored:
     """Create a lace from a backup, at a path that does not exist; `forgotten` names records that stay out.
 
@@ -60,17 +79,26 @@ def restore(
     for suffix in ("", "-wal"):
         if Path(f"{path}{suffix}").exists():
             raise StoreError(f"{path}{suffix} already exists; nothing was changed")
-    return Restored(*remake(Path(backup_path), Path(path), progress or _nobody, forgotten=forgotten))
+    step = between_steps(until(deadline_s, interrupt), "a lace was restored", progress)
+    return Restored(*remake(Path(backup_path), Path(path), step, forgotten=forgotten))
 
 
-def compact(path: str | Path, *, progress: Counts | None = None) -> Compacted:
+def compact(
+    path: str | Path,
+    *,
+    progress: Counts | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
+) -> Compacted:
     """Rewrite a lace without what was removed from it: bytes, and names and values that nothing else has.
 
     Others may read and write meanwhile, and must reopen it afterwards. It needs disk space for two more copies.
     """
     from lace.store.columns.repair.copies import compact as rewrite
 
-    return Compacted(*rewrite(Path(path), progress or _nobody))
+    require_path(path)
+    step = between_steps(until(deadline_s, interrupt), "a lace was compacted", progress)
+    return Compacted(*rewrite(Path(path), step))
 
 
 def repair(
@@ -79,6 +107,8 @@ def repair(
     limits: RecordLimits | None = None,
     forgotten: Collection[str] = (),
     progress: Counts | None = None,
+    deadline_s: float | None = None,
+    interrupt: Interrupt | None = None,
 ) -> RepairReport:
     """Replace a damaged lace by all that can be read of it; the damaged file stays beside it as `PATH.damaged`.
 
@@ -89,13 +119,11 @@ def repair(
     """
     from lace.store.columns.repair.salvage import repair as save
 
-    return save(Path(path), limits or _as_large_as(Path(path)), progress or _nobody, forgotten)
+    require_path(path)
+    step = between_steps(until(deadline_s, interrupt), "a lace was repaired", progress)
+    return save(Path(path), limits or _as_large_as(Path(path)), step, forgotten)
 
 
 def _as_large_as(path: Path) -> RecordLimits:
     size = sum(file.stat().st_size for file in (path, path.with_name(f"{path.name}-wal")) if file.exists())
     return RecordLimits(max_header_line_bytes=size, max_data_bytes=size, max_extra_headers=size)
-
-
-def _nobody(*_: int) -> None:
-    """Ignore progress."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from lace.errors import InvalidRecord
 from lace.limits import MIB, RecordLimits
+from lace.notation.stopping import Interrupt, go_on, never
 from lace.records.frame import claimed_hash
 from lace.records.validate import validate
 from lace.store.base import RecordStore, StoreRecordId
@@ -21,6 +22,7 @@ MAX_GROUP_RECORDS = 256
 MAX_GROUP_BYTES = 4 * MIB
 MAX_WORKERS = 8
 MAX_RUNNING_BYTES = 64 * MIB
+_DOING = "records were verified"
 
 Group = list[tuple[StoreRecordId, bytes]]
 
@@ -35,10 +37,15 @@ class Damage:
 
 
 def verify_store(
-    store: RecordStore, *, limits: RecordLimits, workers: int, progress: Callable[[int], None]
+    store: RecordStore,
+    *,
+    limits: RecordLimits,
+    workers: int,
+    progress: Callable[[int], None],
+    stop: Interrupt = never,
 ) -> Iterator[Damage]:
     """Validate every record again in `workers` threads, with a bounded number of records in memory."""
-    for problem in store.check_integrity():
+    for problem in store.check_integrity(stop):
         yield Damage(StoreRecordId(0), "", problem)
     with ThreadPoolExecutor(max_workers=min(workers, MAX_WORKERS)) as pool:
         running: deque[_Running] = deque()
@@ -47,11 +54,13 @@ def verify_store(
             size = sum(len(stored) for _, stored in group)
             running.append(_Running(len(group), size, pool.submit(_verify_group, group, limits)))
             running_bytes += size
+            go_on(stop, _DOING)
             while running and (running_bytes > MAX_RUNNING_BYTES or running[0].found.done()):
                 oldest = running.popleft()
                 running_bytes -= oldest.size
                 yield from _finished(oldest, progress)
         for oldest in running:
+            go_on(stop, _DOING)
             yield from _finished(oldest, progress)
 
 

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from lace.datalog.language.syntax import Fact, Predicate
+from lace.datalog.meter import Meter
 from lace.errors import InvalidText
 from lace.facts.predicates import CAN_QUERY_RECORD, PEER, RECORD_PREDICATES, SELECT_HAVE, START_TAI, TICK_TAI
 from lace.facts.views import ViewSource
 from lace.interlace.setup.terms import Terms
 from lace.limits import EngineLimits
 from lace.notation.identifiers import Verifier
+from lace.notation.stopping import Interrupt, never
 from lace.notation.tai import TAI
 from lace.policy.compile import agree
 from lace.policy.exposure import Exposure
@@ -35,14 +37,15 @@ def visible_records(
     *,
     at: TAI,
     limits: EngineLimits = _DEFAULT_LIMITS,
+    stop: Interrupt = never,
 ) -> frozenset[str]:
     """The stored records that a viewer's rules may query at a moment; a verifier counts as proven."""
     if not exposures:
         return frozenset()
     from lace.datalog.engine import evaluate  # numpy, only where something is evaluated
 
-    program = lower_view(viewer, exposures, limits=limits)
-    result = evaluate(program, [snapshot], extra=runtime_facts(viewer, at), limits=limits)
+    program, meter = lower_view(viewer, exposures, limits=limits), Meter(limits, interrupt=stop)
+    result = evaluate(program, [snapshot], extra=runtime_facts(viewer, at), limits=limits, meter=meter)
     return frozenset(record for _, record in result.rows(CAN_QUERY_RECORD, ordered=False))
 
 
@@ -77,7 +80,9 @@ class NotExposed:
         return f"this side's rules select {counted}, and this side shows the peer's rules none of them"
 
 
-def held_back(store: RecordStore, terms: Terms, peer: Verifier | None, *, at: TAI) -> NotExposed | None:
+def held_back(
+    store: RecordStore, terms: Terms, peer: Verifier | None, *, at: TAI, stop: Interrupt = never
+) -> NotExposed | None:
     """What is held back from a peer, which proved this verifier or none; None if it may see something of it."""
     plan = agree(terms.module, select_all())
     options = LoweringOptions(send_gate=terms.send_gate, trust_peer=terms.trust_peer)
@@ -91,7 +96,8 @@ def held_back(store: RecordStore, terms: Terms, peer: Verifier | None, *, at: TA
         return NotExposed(records) if records else None
     from lace.datalog.engine import evaluate  # numpy, only where something is evaluated
 
-    found = evaluate(policy.program, [store.snapshot()], extra=runtime_facts(viewer, at), limits=limits)
+    given, meter = runtime_facts(viewer, at), Meter(limits, interrupt=stop)
+    found = evaluate(policy.program, [store.snapshot()], extra=given, limits=limits, meter=meter)
     selected = {record for (record,) in found.rows(_SELECTED, ordered=False)}
     if policy.view is ViewKind.GATED:
         seen = {record for _, record in found.rows(CAN_QUERY_RECORD, ordered=False)}

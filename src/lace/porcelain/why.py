@@ -35,6 +35,7 @@ from lace.facts.predicates import (
 from lace.facts.predicates import TAI as TAI_FIELD
 from lace.limits import EngineLimits
 from lace.notation.identifiers import RecordHash, Verifier
+from lace.notation.stopping import Interrupt, never
 from lace.notation.tai import TAI
 from lace.policy.compile import ExchangePlan, agree
 from lace.policy.exposure import Exposure, expose_all
@@ -114,10 +115,18 @@ class Walk:
         return [gate for gate in self.gates if gate.passed is None]
 
 
-def walk(record: RecordHash, sender: WhySide, receiver: WhySide, *, now: TAI, send_gate: bool = True) -> Walk:
+def walk(
+    record: RecordHash,
+    sender: WhySide,
+    receiver: WhySide,
+    *,
+    now: TAI,
+    send_gate: bool = True,
+    stop: Interrupt = never,
+) -> Walk:
     """Walk a record from one side to the other."""
     walked = Walk(record=record, sender=sender, receiver=receiver)
-    for gate in _gates(walked, now, send_gate):
+    for gate in _gates(walked, now, send_gate, stop):
         walked.gates.append(gate)
         if gate.passed is False:
             break
@@ -135,7 +144,7 @@ def walk_offer(record: RecordHash, sender: WhySide, receiver: WhySide, *, now: T
         return walked
     walked.gates.append(Gate(sender.called, "listed", True, "asked just now"))
     plan = agree(sender.module or select_all(), receiver.module or select_all())
-    for gate in _receiving_gates(walked, plan, offer, now):
+    for gate in _receiving_gates(walked, plan, offer, now, never):
         walked.gates.append(gate)
         if gate.passed is False:
             break
@@ -146,7 +155,7 @@ Offer = Sequence[FieldOccurrence] | None
 """What a peer lists of a record; None if it does not list it."""
 
 
-def _gates(walked: Walk, now: TAI, send_gate: bool) -> Iterator[Gate]:
+def _gates(walked: Walk, now: TAI, send_gate: bool, stop: Interrupt) -> Iterator[Gate]:
     sender, receiver = walked.sender, walked.receiver
     yield _is_here(walked.record, sender)
     assert sender.lace is not None
@@ -158,8 +167,8 @@ def _gates(walked: Walk, now: TAI, send_gate: bool) -> Iterator[Gate]:
         yield tip
     # Assume that unknown rules select everything: a gate of ours that is shut then is shut whatever they are.
     plan = agree(sender.module or select_all(), receiver.module or select_all())
-    yield from _sending_gates(walked, plan, now, send_gate)
-    yield from _receiving_gates(walked, plan, field_occurrences(record), now)
+    yield from _sending_gates(walked, plan, now, send_gate, stop)
+    yield from _receiving_gates(walked, plan, field_occurrences(record), now, stop)
 
 
 def _is_here(record: RecordHash, side: WhySide) -> Gate:
@@ -212,12 +221,12 @@ def _as_version(lace: Lace, coordinate: str, wanted: RecordHash) -> tuple[str, s
 # what the sender decides
 
 
-def _sending_gates(walked: Walk, plan: ExchangePlan, now: TAI, send_gate: bool) -> Iterator[Gate]:
+def _sending_gates(walked: Walk, plan: ExchangePlan, now: TAI, send_gate: bool, stop: Interrupt) -> Iterator[Gate]:
     sender, receiver, record = walked.sender, walked.receiver, walked.record
     viewer = viewer_of(plan.operands[_RECEIVER].origin, receiver.verifier)
     options = LoweringOptions(send_gate=send_gate)
     policy = lower(plan, local_index=_SENDER, viewer=viewer, exposures=sender.exposures, options=options)
-    asking = _Asking(sender.lace, policy, _runtime_facts(now, receiver.verifier))
+    asking = _Asking(sender.lace, policy, _runtime_facts(now, receiver.verifier), stop)
     yield asking.gate(
         sender.called,
         "selected by its own rules",
@@ -241,7 +250,7 @@ def _sending_gates(walked: Walk, plan: ExchangePlan, now: TAI, send_gate: bool) 
     )
     if gate.passed is False and policy.view is not ViewKind.ALL:
         seeing = lower(plan, local_index=_SENDER, viewer=viewer, exposures=(expose_all(),), options=options)
-        asking = _Asking(sender.lace, seeing, _runtime_facts(now, receiver.verifier))
+        asking = _Asking(sender.lace, seeing, _runtime_facts(now, receiver.verifier), stop)
         gate = _held_by_exposure(gate, asking, selects, (str(record),), "select it")
     yield gate
     if receiver.module is not None and sender.module is not None:
@@ -272,7 +281,9 @@ def _exposed(side: WhySide, policy: LoweredPolicy, asking: _Asking, values: tupl
 # what the receiver decides
 
 
-def _receiving_gates(walked: Walk, plan: ExchangePlan, claimed: Iterable[FieldOccurrence], now: TAI) -> Iterator[Gate]:
+def _receiving_gates(
+    walked: Walk, plan: ExchangePlan, claimed: Iterable[FieldOccurrence], now: TAI, stop: Interrupt
+) -> Iterator[Gate]:
     sender, receiver = walked.sender, walked.receiver
     if receiver.lace is not None and receiver.lace.store.have(walked.record):
         yield Gate(receiver.called, "missing", False, "it is already stored there, so it is not asked for")
@@ -289,7 +300,7 @@ def _receiving_gates(walked: Walk, plan: ExchangePlan, claimed: Iterable[FieldOc
     viewer = viewer_of(plan.operands[_SENDER].origin, sender.verifier)
     policy = lower(plan, local_index=_RECEIVER, viewer=viewer, exposures=receiver.exposures)
     given = [*_runtime_facts(now, sender.verifier), *claims]
-    asking = _Asking(receiver.lace, policy, given)
+    asking = _Asking(receiver.lace, policy, given, stop)
     values = (str(walked.record), source)
     asked = (
         (_RECEIVER, "its own rules", "this side's own rules do not ask for it"),
@@ -305,7 +316,7 @@ def _receiving_gates(walked: Walk, plan: ExchangePlan, claimed: Iterable[FieldOc
         gate = asking.gate(receiver.called, name, wants, values, no=no, known=known, remedy=remedy)
         if gate.passed is False and index == _SENDER and policy.view is not ViewKind.ALL:
             seeing = lower(plan, local_index=_RECEIVER, viewer=viewer, exposures=(expose_all(),))
-            asking = _Asking(receiver.lace, seeing, given)
+            asking = _Asking(receiver.lace, seeing, given, stop)
             gate = _held_by_exposure(gate, asking, wants, values, "let this side ask for it")
         yield gate
     if receiver.lace is None:
@@ -337,13 +348,13 @@ def _reads_records(module: Module | None) -> bool:
 class _Asking:
     """One side's lowered program over its lace, which answers for one fact at a time."""
 
-    def __init__(self, lace: Lace | None, policy: LoweredPolicy, given: Iterable[Fact]) -> None:
+    def __init__(self, lace: Lace | None, policy: LoweredPolicy, given: Iterable[Fact], stop: Interrupt) -> None:
         rules = [*policy.program.program.rules, *(_as_rule(fact) for fact in given)]
         # As in lowering itself, the limit on rules is for each module, and not for what two of them and a view become.
         limits = EngineLimits()
         limits = replace(limits, max_rules=max(limits.max_rules, len(rules)))
         text = format_program(Program(tuple(rules)))
-        self._explainer = Explainer(lace if lace is not None else [], text, limits=limits)
+        self._explainer = Explainer(lace if lace is not None else [], text, limits=limits, interrupt=stop)
 
     def gate(
         self,

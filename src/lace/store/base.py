@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, Self
 
 from lace.datalog.source import ColumnSource
 from lace.notation.identifiers import RecordHash
+from lace.notation.stopping import Interrupt, never
 from lace.records.retraction import Withdraws
 from lace.store.news import StoreNews
 from lace.values import dataclass
@@ -174,7 +175,7 @@ class RecordStore(Protocol):
     def last_setting(self, namespace: str, up_to: str) -> tuple[str, bytes] | None:
         """The highest key of a namespace up to this one, and its value."""
 
-    def check_integrity(self) -> list[str]:
+    def check_integrity(self, stop: Interrupt = never) -> list[str]:
         """What is wrong with the store's own structures; empty when all is well."""
 
     def stat(self) -> StoreStat:

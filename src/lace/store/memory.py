@@ -17,6 +17,7 @@ from lace.facts.derive import derive_facts
 from lace.facts.predicates import FIELD, RECORD_PREDICATES
 from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
+from lace.notation.stopping import Interrupt, never
 from lace.records.retraction import withdraws
 from lace.records.tip import newest_first
 from lace.records.validate import ValidRecord, reread
@@ -279,7 +280,7 @@ class MemoryStore(Closing):
         found = [(key, value) for key, value in self._settings.get(namespace, {}).items() if key <= up_to]
         return max(found, default=None)
 
-    def check_integrity(self) -> list[str]:
+    def check_integrity(self, stop: Interrupt = never) -> list[str]:
         return []
 
     def stat(self) -> StoreStat:

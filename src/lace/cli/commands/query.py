@@ -90,28 +90,25 @@ def command(
         _give(query(facts, text, goal, name=name, limits=limits), form, chosen)
         return
     if as_of is not None:
+        from warnings import catch_warnings
+
+        from lace.porcelain.misuse import RulesWarning
+
         with opened(lace_path(arguments[0])) as whole:
-            _give(whole.at(as_of).query(text, goal, limits=limits), form, chosen)
+            with catch_warnings(action="ignore", category=RulesWarning):
+                answer = whole.at(as_of).query(text, goal, limits=limits)
+            _give(answer, form, chosen)
+            for doubt in answer.doubts:
+                print_warning(str(doubt))
         return
     with opened_for_rules(lace_path(arguments[0])) as lace, read_ahead(lace.store.snapshot):
-        from lace.porcelain.query import query
+        from lace.porcelain.query import answer_to
 
         use_two_cores()
-        answer = query(lace, text, goal, name=name, limits=limits)
+        answer = answer_to(lace, text, goal, name=name, limits=limits)
         _give(answer, form, chosen)
-        if not len(answer):
-            _tell_what_can_never_match(name, text, limits)
-
-
-def _tell_what_can_never_match(name: str, text: str, limits: EngineLimits) -> None:
-    """Warn about what no record has: an empty answer to a mistyped question looks like any other."""
-    from lace.datalog.language.annotations import read_annotated_all
-    from lace.datalog.language.validate import LOCAL_PROFILE
-    from lace.policy.lint import never_matching
-
-    source, _ = read_annotated_all(text, name=name, limits=limits)
-    for doubt in never_matching(source.program, LOCAL_PROFILE):
-        print_warning(str(doubt))
+        for doubt in answer.doubts:
+            print_warning(str(doubt))
 
 
 def _query_on_spark(

@@ -77,7 +77,7 @@ def command(
         for remote in chosen:
             known = known_status(lace, remote)
             found.append(known if offline else _ask(lace, known, terms))
-        incomplete, disputed = incomplete_after(lace, rules.module), conflicts(lace)
+        incomplete, disputed = incomplete_after(lace, rules.module), conflicts(lace, lace.list("//", tips=True))
         code = _exit_code(found, incomplete)
         if as_json:
             _print_json(found, incomplete, disputed, code)

@@ -20,11 +20,12 @@ from lace.datalog.engine.runs import Run
 from lace.datalog.engine.verdicts import distinct_codes
 from lace.datalog.language.syntax import ANONYMOUS, Atom, Constant, Predicate, Variable
 from lace.datalog.language.validate import CheckedProgram
-from lace.datalog.meter import Interrupt, Meter, never
+from lace.datalog.meter import Meter
 from lace.datalog.planning.demand import Copy
 from lace.datalog.source import Row
 from lace.errors import LimitExceeded
 from lace.limits import EngineLimits
+from lace.notation.stopping import Interrupt, never
 from lace.thresholds import ENGINE_THRESHOLDS, EngineThresholds
 
 Pattern = tuple[str | None, ...]

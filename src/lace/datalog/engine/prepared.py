@@ -18,9 +18,10 @@ from lace.datalog.engine.base import RowSource
 from lace.datalog.engine.maintain import Materialized, materialize
 from lace.datalog.language.syntax import Atom, Fact, Predicate, Variable
 from lace.datalog.language.validate import CheckedProgram
-from lace.datalog.meter import CurrentInterrupt, Interrupt, Meter, never
+from lace.datalog.meter import CurrentInterrupt, Meter
 from lace.datalog.source import FactSource, all_facts
 from lace.limits import EngineLimits
+from lace.notation.stopping import Interrupt, never
 from lace.thresholds import PreparedThresholds
 from lace.values import dataclass
 

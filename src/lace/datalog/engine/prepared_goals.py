@@ -16,12 +16,13 @@ from lace.datalog.engine.base import Base, RowSource, predicates_given
 from lace.datalog.engine.maintain import Materialized
 from lace.datalog.language.syntax import ANONYMOUS, Atom, Constant, Fact, Positive, Program, Rule, Variable
 from lace.datalog.language.validate import CheckedProgram, rewritten
-from lace.datalog.meter import CurrentInterrupt, Interrupt, Meter, never
+from lace.datalog.meter import CurrentInterrupt, Meter
 from lace.datalog.planning.demand import demand
 from lace.datalog.planning.existence import existence_counted
 from lace.datalog.planning.names import MARK, PredicateNames
 from lace.datalog.source import Row
 from lace.limits import EngineLimits
+from lace.notation.stopping import Interrupt, never
 
 
 def form_of(goal: Atom) -> tuple[object, ...]:

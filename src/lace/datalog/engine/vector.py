@@ -123,6 +123,15 @@ class VectorExecutor:
                     self._meter.touch(batch.rows)
                 yield batch
 
+    def _in_parts(self, node: Node) -> Iterator[Bindings]:
+        """The batches of a node as parts of bounded size: looking up all rows of a relation is no step that cannot be
+        stopped."""
+        for batch in self._run(node):
+            for low in range(0, batch.rows, self._batch_rows):
+                part = batch if batch.rows <= self._batch_rows else batch.part(low, low + self._batch_rows)
+                self._meter.touch(0)
+                yield part
+
     def _batches(self, node: Node) -> Iterator[Bindings]:
         match node:
             case Unit():
@@ -135,7 +144,7 @@ class VectorExecutor:
             case Meet():
                 yield from self._meet(node)
             case Without():
-                for batch in self._run(node.input):
+                for batch in self._in_parts(node.input):
                     yield batch.where(~self._matched(node.scan, node.on, batch))
             case CountTest():
                 for batch in self._run(node.input):
@@ -152,7 +161,7 @@ class VectorExecutor:
         produced = 0
         bound = {name: place for place, name in node.binds}
         views: list[Run] | None = None
-        for batch in self._run(node.input):
+        for batch in self._in_parts(node.input):
             if views is None:  # not before there is a batch: what is never asked for need not be read
                 views = self.views(node.scan) if node.on else self._compact_views(node.scan)
             if not bound:  # the relation only filters, so that a row with many matches stays one row

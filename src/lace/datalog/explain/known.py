@@ -31,10 +31,10 @@ from lace.datalog.language.syntax import (
 )
 from lace.datalog.language.terms import literal_terms
 from lace.datalog.language.validate import CheckedProgram, variables
-from lace.datalog.meter import Interrupt, never
 from lace.datalog.planning.stratify import read_atom
 from lace.datalog.source import FactSource, Row
 from lace.errors import EvaluationStopped
+from lace.notation.stopping import Interrupt, never
 
 Pattern = tuple[str | None, ...]
 Trail = tuple["Trail", Row | None] | None  # the row each literal so far took, the last one first

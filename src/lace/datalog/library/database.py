@@ -16,10 +16,10 @@ from lace.datalog.engine.encoded import EncodedFacts
 from lace.datalog.language.lineparser import PREDICATE_NAME
 from lace.datalog.language.syntax import Predicate
 from lace.datalog.library.facttexts import fact_text
-from lace.datalog.meter import Interrupt
 from lace.datalog.source import Row
 from lace.errors import EvaluationStopped, InvalidInput, naming_extras
 from lace.limits import EngineLimits
+from lace.notation.stopping import Interrupt
 
 _DEFAULT_LIMITS = EngineLimits()
 Relation = Iterable[Sequence[object]] | Any  # rows, or a table of Arrow, polars or pandas

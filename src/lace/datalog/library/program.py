@@ -29,12 +29,12 @@ from lace.datalog.language.parser import parse_atom
 from lace.datalog.language.syntax import ANONYMOUS, Atom, Fact, Predicate
 from lace.datalog.language.validate import RAW_PROFILE, CheckedProgram, check_program
 from lace.datalog.library.database import Database
-from lace.datalog.library.deadline import until
 from lace.datalog.library.facttexts import fact_text
-from lace.datalog.meter import CurrentInterrupt, Interrupt, Meter, never
+from lace.datalog.meter import CurrentInterrupt, Meter
 from lace.datalog.source import Row
 from lace.errors import InvalidInput, InvalidLacegram, NotFound, naming_extras
 from lace.limits import EngineLimits, ExplainLimits
+from lace.notation.stopping import Interrupt, never, until
 from lace.thresholds import STOPPABLE_THRESHOLDS
 from lace.values import dataclass
 

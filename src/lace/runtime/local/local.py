@@ -25,6 +25,7 @@ from lace.interlace.reasons import AbortReason
 from lace.interlace.result import InterlaceResult
 from lace.interlace.setup.terms import Link, MachineConfig, Terms
 from lace.limits import IngestLimits
+from lace.notation.stopping import Interrupt, go_on, never
 from lace.people.receiving import Receiving
 from lace.records.tip import TipPolicy
 from lace.runtime.clock import Clock, SystemClock
@@ -41,6 +42,8 @@ from lace.runtime.node.workers import Workers
 from lace.workers.collector import seldom_collecting
 
 OnEvent = Callable[[int, Event], None]
+_LOOK_S = 0.01  # how often the caller is asked while others work
+_DOING = "two laces exchanged; what was stored stays, and the next exchange goes on from there"
 _MAX_HANDED_OVER = 2  # batches that may wait at the receiver: it works while the next is loaded, and no more are held
 _LIMITS = IngestLimits()
 _DRIVE = DriveLimits(
@@ -233,7 +236,9 @@ class LocalExchange:
         is_direct: bool = True,
         clock: Clock | None = None,
         on_event: OnEvent | None = None,
+        stop: Interrupt = never,
     ) -> None:
+        self._stop = stop
         self._workers = Workers()
         mailboxes, parties = (_Mailbox(), _Mailbox()), (first, second)
 
@@ -259,6 +264,9 @@ class LocalExchange:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for side in self.sides:
+            for _job, future in side.under_way:  # there are some if it was stopped: what has not begun is left out
+                future.cancel()
         self._resources.close()
         for side in self.sides:
             side.host.close()
@@ -273,7 +281,7 @@ class LocalExchange:
     def run(self) -> None:
         """Move until nothing moves any more: the end, or the rest of an open exchange."""
         while self._turn() or self._flush():
-            pass
+            go_on(self._stop, _DOING)
 
     def _turn(self) -> bool:
         moved = [self._step(side) for side in self.sides]
@@ -294,7 +302,12 @@ class LocalExchange:
             if job.place in (JobPlace.JUDGE, JobPlace.COMMIT):
                 side.under_way.append((job, self._pool(side, job.place).submit(job.work, Call())))
             else:
-                job.done(job.work(Call()), self.now_ns)
+                job.done(self._here(job), self.now_ns)
+
+    def _here(self, job: LinkJob) -> Any:
+        found = job.work(Call(interrupt=self._stop))
+        go_on(self._stop, _DOING)  # before the machine takes a call that was given up for one that failed
+        return found
 
     def _take_results(self, side: _Side) -> bool:
         done = [(job, future) for job, future in side.under_way if future.done()]
@@ -310,8 +323,13 @@ class LocalExchange:
             side.stepper.flush()
             self._do(side, side.stepper.jobs())
         futures = [future for side in self.sides for _, future in side.under_way]
-        wait(futures, return_when=FIRST_COMPLETED)
+        while futures and not wait(futures, self._patience_s, return_when=FIRST_COMPLETED).done:
+            go_on(self._stop, _DOING)
         return bool(futures)
+
+    @property
+    def _patience_s(self) -> float | None:
+        return None if self._stop is never else _LOOK_S
 
     def tell(self, index: int, news: given.LocalInput) -> None:
         """News for one side."""
@@ -341,8 +359,9 @@ def exchange(
     is_direct: bool = True,
     clock: Clock | None = None,
     on_event: OnEvent | None = None,
+    stop: Interrupt = never,
 ) -> tuple[InterlaceResult, InterlaceResult]:
-    """A bounded exchange between two laces in this process: both results, or ExchangeAborted.
+    """A bounded exchange between two laces in this process: both results, or ExchangeAborted, or CallStopped.
 
     Unless `is_direct`, advertisements travel as listings or partitions, as on a wire.
     """
@@ -352,7 +371,7 @@ def exchange(
         return known.results()
     with (
         seldom_collecting(),
-        LocalExchange(first, second, is_direct=is_direct, clock=now, on_event=on_event) as running,
+        LocalExchange(first, second, is_direct=is_direct, clock=now, on_event=on_event, stop=stop) as running,
     ):
         running.start()
         running.run()

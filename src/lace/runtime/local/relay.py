@@ -260,7 +260,7 @@ async def relay(
             sides.append(_RelaySide(driver, host))
         await _pass_on(sides, between)
         return await sides[0].running, await sides[1].running
-    except LaceError:
+    except (LaceError, asyncio.CancelledError):
         for stream in streams:
             stream.abort()
         raise

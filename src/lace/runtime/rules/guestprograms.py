@@ -14,11 +14,12 @@ from typing import IO, Protocol
 from lace.datalog.engine import Meter, RowSource, evaluate
 from lace.datalog.language.syntax import Atom, Fact, Predicate, Program, Variable
 from lace.datalog.language.validate import CheckedProgram
-from lace.datalog.meter import Interrupt, never, plain_predicate
+from lace.datalog.meter import plain_predicate
 from lace.datalog.source import Row
 from lace.errors import EvaluationStopped, LimitExceeded
 from lace.interlace.host import Call
 from lace.limits import EngineLimits
+from lace.notation.stopping import Interrupt, never
 from lace.runtime.rules.guesthouse import GuestHouse, GuestKilled, Name, confine
 from lace.values import dataclass
 

@@ -16,6 +16,7 @@ from lace.errors import StoreDamaged
 from lace.limits import StoreLimits
 from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
+from lace.notation.stopping import Interrupt, never
 from lace.store import ledger
 from lace.store.base import BEFORE_ALL, Changes, Entry, PutResult, StoreCursor, StoreRecordId, StoreStat
 from lace.store.columns.dictionary.symbols import SymbolTable, keyed_hash
@@ -391,12 +392,12 @@ class SQLiteStore(Closing):
             self._settings.put(namespace, key, value)
         self.file.keep_log_short()
 
-    def check_integrity(self) -> list[str]:
+    def check_integrity(self, stop: Interrupt = never) -> list[str]:
         from lace.store.columns.repair.inspection import Inspection
 
         with self.file.reading() as connection:
             try:
-                found = Inspection(connection, self._symbols, self._segments, self._state()).problems()
+                found = Inspection(connection, self._symbols, self._segments, self._state(), stop).problems()
                 return [*found, *self._search.problems()]
             except StoreDamaged as error:
                 return [str(error)]

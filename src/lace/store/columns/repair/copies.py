@@ -180,6 +180,7 @@ class Compaction:
         if self._is_prepared:
             return
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            self._progress(0)  # whoever waits with us may stop us
             if time.monotonic() > self._deadline:
                 raise StoreError(f"{self._store.path}: others write without a pause: nothing was changed, try again")
             return

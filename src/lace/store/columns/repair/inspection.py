@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from lace.errors import InvalidRecord, StoreDamaged
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import RECORD_PREDICATES
+from lace.notation.stopping import Interrupt, go_on, never
 from lace.records.frame import claimed_hash
 from lace.records.retraction import as_text, withdraws
 from lace.records.validate import ValidRecord, reread
@@ -25,22 +26,31 @@ from lace.store.columns.tables.checksum import Part, checksum
 from lace.store.columns.tables.schema import SUMMED
 from lace.store.columns.tables.state import StoreState
 
+_STEPS_UNTIL_ASKED = 100_000  # of the database's own machine: some milliseconds
+_DOING = "a lace was verified"
+
 
 class Inspection:
     """One look at one moment of a file."""
 
     def __init__(
-        self, connection: sqlite3.Connection, symbols: SymbolTable, segments: SegmentTable, state: StoreState
+        self,
+        connection: sqlite3.Connection,
+        symbols: SymbolTable,
+        segments: SegmentTable,
+        state: StoreState,
+        stop: Interrupt = never,
     ) -> None:
         self._connection = connection
         self._symbols = symbols
         self._segments = segments
         self._state = state
+        self._stop = stop
         self._coordinates = 0  # entries that there should be
 
     def problems(self) -> Iterator[str]:
         """What is wrong, one sentence each."""
-        found = [str(row[0]) for row in self._connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+        found = self._pages()
         yield from found
         if found:  # the rest would read damaged pages
             return
@@ -52,6 +62,18 @@ class Inspection:
         yield from self._gaps()
         if (entries := self._one("SELECT count(*) FROM coordinates")) != self._coordinates:
             yield f"the index of coordinates has {entries} entries for {self._coordinates} records"
+
+    def _pages(self) -> list[str]:
+        """What the database finds by itself. It is one statement, and asks now and then whether to go on."""
+        if self._stop is not never:
+            self._connection.set_progress_handler(self._stop, _STEPS_UNTIL_ASKED)
+        try:
+            return [str(row[0]) for row in self._connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+        except sqlite3.OperationalError:
+            go_on(self._stop, _DOING)
+            raise
+        finally:
+            self._connection.set_progress_handler(None, 0)
 
     def _one(self, query: str) -> int:
         return int(self._connection.execute(query).fetchone()[0])
@@ -75,6 +97,7 @@ class Inspection:
             if number * BLOCK != kept or not size:
                 yield f"symbol block {number} does not follow on {kept} values"
                 return
+            go_on(self._stop, _DOING)
             texts = self._symbols.block(number)
             kept += len(texts)
             if self._symbols.look_up(texts) != list(range(number * BLOCK, kept)):
@@ -106,6 +129,7 @@ class Inspection:
         said = self._sums_of_facts(segment)
         bodies = "SELECT id, code, body FROM records WHERE id BETWEEN ? AND ? ORDER BY id"
         for record, code, body in self._connection.execute(bodies, (row.first, row.last)):
+            go_on(self._stop, _DOING)
             try:
                 valid = reread(body)
             except InvalidRecord:  # the check of records reports it
