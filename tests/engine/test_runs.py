@@ -293,8 +293,8 @@ def test_ranks_are_one_more_column() -> None:
     run = WithRanks(inner, 2, codes(5, 6, 7, 8, 9))
     assert (run.column(2).tolist(), run.column(1).tolist()) == ([5, 6, 7, 8, 9], [0, 1, 2, 2, 1])
     other = WithRanks.instead(run, 2, codes(1, 1, 1, 1, 1))
-    assert other._inner is inner
-    assert WithRanks.instead(inner, 2, codes(1, 1, 1, 1, 1))._inner is inner
+    assert other.inner is inner
+    assert WithRanks.instead(inner, 2, codes(1, 1, 1, 1, 1)).inner is inner
     assert (run.nbytes(), run.rows) == (40 + 20, 5)
     assert run.index((0,)) is inner.index((0,))
     assert (run.is_indexed((0,)), run.is_indexed((1,)), run.narrowest(2)) == (True, False, 1)

@@ -126,7 +126,7 @@ class Model:
         assert self.table.changes() == ([], [])
         self.check()
         paths = [self.table.lookup(*way) for way in WAYS[self.arity]]
-        assert all(rows for lookup in paths for rows in lookup._extra.values())  # none is kept for rows that left
+        assert all(rows for lookup in paths for rows in lookup.extra.values())  # none is kept for rows that left
 
     # what can be seen
 

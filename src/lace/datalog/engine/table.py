@@ -202,7 +202,7 @@ class Table:
             self._settle_on(run)
             return True
         added, dead = self._beside_same(run, shared)
-        self._replaced = _Replaced(*before, *self._moved(added, dead))
+        self._replaced = _Replaced(*before, *moves(self._added, self._dead, added, dead))
         if self.ranked:
             ranks = np.zeros(self.main.rows, np.uint32)
             ranks[shared.ours] = run.at(self.predicate.arity, shared.theirs)
@@ -219,14 +219,6 @@ class Table:
         ranks = run.at(arity, more).tolist() if self.ranked else [0] * len(more)
         added = dict(zip(rows_at(run, more, arity), ranks, strict=True))
         return added, dict.fromkeys(rows_at(self.main, less, arity))
-
-    def _moved(self, added: dict[CodeRow, int], dead: dict[CodeRow, None]) -> tuple[list[CodeRow], list[CodeRow]]:
-        """What came and what went, if from now on these stand beside the same columns."""
-        came = [row for row in added if row not in self._added]
-        came += [row for row in self._dead if row not in dead and row not in self._added]
-        went = [row for row in dead if row not in self._dead or row in self._added]
-        went += [row for row in self._added if row not in added and row not in self._dead]
-        return came, went
 
     def _settle_on(self, run: Run) -> None:
         self.main = run if run.rows else empty_run(self.width, run.domain)
@@ -429,3 +421,14 @@ class _Part:
     def end(self) -> None:
         """The change is over."""
         self._new, self._gone_known = None, 0
+
+
+def moves(
+    added: dict[CodeRow, int], dead: dict[CodeRow, None], new_added: dict[CodeRow, int], new_dead: dict[CodeRow, None]
+) -> tuple[list[CodeRow], list[CodeRow]]:
+    """What comes and what goes, if the latter two stand beside the same columns instead of the former two."""
+    came = [row for row in new_added if row not in added]
+    came += [row for row in dead if row not in new_dead and row not in added]
+    went = [row for row in new_dead if row not in dead or row in added]
+    went += [row for row in added if row not in new_added and row not in dead]
+    return came, went

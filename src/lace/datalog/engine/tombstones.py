@@ -232,41 +232,41 @@ class WithRanks(Run):
 
     def __init__(self, inner: Run, arity: int, ranks: Codes) -> None:
         super().__init__(inner.rows, inner.domain)
-        self._inner = inner
+        self.inner = inner
         self._arity = arity
         self._ranks = ranks
 
     @classmethod
     def instead(cls, run: Run, arity: int, ranks: Codes) -> WithRanks:
         """The rows of a run with other ranks than it has."""
-        return cls(run._inner if isinstance(run, WithRanks) else run, arity, ranks)
+        return cls(run.inner if isinstance(run, WithRanks) else run, arity, ranks)
 
     def column(self, position: int) -> Codes:
-        return self._ranks if position == self._arity else self._inner.column(position)
+        return self._ranks if position == self._arity else self.inner.column(position)
 
     def index(self, positions: tuple[int, ...]) -> Index:
-        return self._inner.index(positions)
+        return self.inner.index(positions)
 
     def level(self, positions: tuple[int, ...]) -> AnyLevel:
-        return self._inner.level(positions)
+        return self.inner.level(positions)
 
     def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
-        return self._inner.sought(positions, keys)
+        return self.inner.sought(positions, keys)
 
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
-        return self._inner.contains(positions, keys)
+        return self.inner.contains(positions, keys)
 
     def is_indexed(self, positions: tuple[int, ...]) -> bool:
-        return self._inner.is_indexed(positions)
+        return self.inner.is_indexed(positions)
 
     def distinct(self, position: int) -> int:
-        return self._inner.distinct(position)
+        return self.inner.distinct(position)
 
     def evenness(self, position: int) -> float:
-        return self._inner.evenness(position)
+        return self.inner.evenness(position)
 
     def narrowest(self, arity: int) -> int:
-        return self._inner.narrowest(arity)
+        return self.inner.narrowest(arity)
 
     def own_bytes(self) -> int:
-        return self._inner.nbytes() + self._ranks.nbytes
+        return self.inner.nbytes() + self._ranks.nbytes
