@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import combinations, product
 from random import Random
 
 import numpy as np
@@ -17,7 +15,6 @@ from lace.datalog.engine.index import Codes
 from lace.datalog.engine.rank_counts import key_ranks
 from lace.datalog.engine.relation import BitmapSeen, HashedSeen, Packing, Seen, SortedSeen
 from lace.datalog.engine.runs import SourceRun
-from lace.datalog.engine.table import moves
 from lace.datalog.language.parser import parse_program
 from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.language.validate import RAW_PROFILE, check_program
@@ -101,30 +98,6 @@ def test_a_source_that_keeps_parts_is_asked_for_the_part_of_a_row() -> None:
     assert run.part_for([0, 2, -1]).rows == 2  # the source keeps no parts by the first place
     assert run.part_for([2, -1, 0]) is run
     assert run.part_for([-1, 1, -1]).rows == 0  # a code that the source has, but never there
-
-
-def subsets(rows: Iterable[int]) -> Iterator[set[int]]:
-    every = sorted(rows)
-    return (set(some) for size in range(len(every) + 1) for some in combinations(every, size))
-
-
-def test_what_moves_is_the_difference_of_what_stood_and_what_stands_beside_the_same_columns() -> None:
-    """Every way in which rows 1 and 2 of the columns, and row 3 beside them, can stand before and after."""
-    main, beside = {1, 2}, {3}
-    tried = 0
-    for dead, new_dead, new_added in product(subsets(main), subsets(main), subsets(beside)):
-        for added in subsets(beside | dead):  # a row of the columns that went may have come back
-            came, went = moves(
-                {(row,): 0 for row in added},
-                {(row,): None for row in dead},
-                {(row,): 0 for row in new_added},
-                {(row,): None for row in new_dead},
-            )
-            before, after = main - dead | added, main - new_dead | new_added
-            assert sorted(came) == [(row,) for row in sorted(after - before)], (dead, added, new_dead, new_added)
-            assert sorted(went) == [(row,) for row in sorted(before - after)], (dead, added, new_dead, new_added)
-            tried += 1
-    assert tried == 2 * 4 * 2 * (1 + 2 + 2 + 4)
 
 
 def test_no_keys_have_no_ranks() -> None:

@@ -362,7 +362,7 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_finds_all_of_it_when_it_
                     taken = driver.session.bytes_in
                     await asyncio.sleep(0.2)
                 assert isinstance(stream, PipeStream)
-                waiting = stream._writer.transport.get_write_buffer_size()
+                waiting = stream.writer.transport.get_write_buffer_size()
                 unsent = driver.session.outbox.bytes
                 await mute.read(lambda size: is_told(server, size))
             return bytes(prompt.received), bytes(mute.received), waiting, unsent

@@ -232,41 +232,36 @@ class WithRanks(Run):
 
     def __init__(self, inner: Run, arity: int, ranks: Codes) -> None:
         super().__init__(inner.rows, inner.domain)
-        self.inner = inner
+        self._inner = inner
         self._arity = arity
         self._ranks = ranks
 
-    @classmethod
-    def instead(cls, run: Run, arity: int, ranks: Codes) -> WithRanks:
-        """The rows of a run with other ranks than it has."""
-        return cls(run.inner if isinstance(run, WithRanks) else run, arity, ranks)
-
     def column(self, position: int) -> Codes:
-        return self._ranks if position == self._arity else self.inner.column(position)
+        return self._ranks if position == self._arity else self._inner.column(position)
 
     def index(self, positions: tuple[int, ...]) -> Index:
-        return self.inner.index(positions)
+        return self._inner.index(positions)
 
     def level(self, positions: tuple[int, ...]) -> AnyLevel:
-        return self.inner.level(positions)
+        return self._inner.level(positions)
 
     def sought(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Index:
-        return self.inner.sought(positions, keys)
+        return self._inner.sought(positions, keys)
 
     def contains(self, positions: tuple[int, ...], keys: Sequence[Codes]) -> Mask:
-        return self.inner.contains(positions, keys)
+        return self._inner.contains(positions, keys)
 
     def is_indexed(self, positions: tuple[int, ...]) -> bool:
-        return self.inner.is_indexed(positions)
+        return self._inner.is_indexed(positions)
 
     def distinct(self, position: int) -> int:
-        return self.inner.distinct(position)
+        return self._inner.distinct(position)
 
     def evenness(self, position: int) -> float:
-        return self.inner.evenness(position)
+        return self._inner.evenness(position)
 
     def narrowest(self, arity: int) -> int:
-        return self.inner.narrowest(arity)
+        return self._inner.narrowest(arity)
 
     def own_bytes(self) -> int:
-        return self.inner.nbytes() + self._ranks.nbytes
+        return self._inner.nbytes() + self._ranks.nbytes

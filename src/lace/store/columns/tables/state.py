@@ -57,7 +57,10 @@ def secret(connection: sqlite3.Connection) -> bytes:
 def _row(connection: sqlite3.Connection, columns: str) -> tuple[Any, ...]:
     rows = connection.execute(f"SELECT {columns} FROM state LIMIT 2").fetchall()
     if len(rows) != 1:
-        raise StoreDamaged(f"a lace has one row of counters, and this file has {'more' if rows else 'none'}")
+        raise StoreDamaged(
+            f"a lace has one row of counters, and this file has {'more' if rows else 'none'};"
+            " `lace repair` makes a lace of the records in it"
+        )
     found: tuple[Any, ...] = rows[0]
     return found
 
