@@ -33,6 +33,7 @@ from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.host import HostBounds
 from lace.runtime.host.hosting import Hosting, MakeHost
 from lace.runtime.host.quotas import Quotas, horizon_after
+from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.link.drive import Driver
 from lace.runtime.link.session import Outcome, Session
 from lace.runtime.loopevents import set_within
@@ -122,6 +123,7 @@ class Node:
             cursors=CursorBook(store, clock.tai, self._limits.cursors),
             bounds=host_bounds,
             make=make_host,
+            bodies=None if make_host else RecentBodies(store),
             quotas=lambda: self._quotas,
             is_here=transport.is_here,
             horizon=horizon_after(clock.tai, horizon_s) if horizon_s is not None else None,
