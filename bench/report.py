@@ -83,9 +83,9 @@ class Report:
         self.write()
         print("\n".join(self.lines()))
 
-    def write(self) -> None:
+    def write(self, results: Path = RESULTS) -> None:
         """Write its JSON file, whole or not: what a long run has found must not be lost with it."""
-        folder = RESULTS / "quick" if self.quick else RESULTS
+        folder = results / "quick" if self.quick else results
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
         (folder / f"{self.topic}.json").write_text(text, encoding="utf-8")

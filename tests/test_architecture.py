@@ -151,6 +151,28 @@ def _classes(path: Path) -> Iterator[str]:
     return (node.name for node in _nodes(path) if isinstance(node, ast.ClassDef))
 
 
+def is_there(name: str) -> bool:
+    """Whether a dotted name of the page is a module of ours, or a name in one; the page leaves `runtime` out."""
+    *above, last = name.split(".")
+    for base in (SOURCE, SOURCE / "runtime", SOURCE / "interlace"):
+        module = base.joinpath(*above, last)
+        if module.is_dir() or module.with_suffix(".py").exists():
+            return True
+        for holder in (base.joinpath(*above).with_suffix(".py"), base.joinpath(*above, "__init__.py")):
+            if holder.exists() and re.search(rf"\b{last}\b", holder.read_text("utf-8")):
+                return True
+    return False
+
+
+def test_the_page_names_modules_that_are_there_and_at_most_nine_places_to_wait() -> None:
+    page = (SOURCE.parent.parent / "docs" / "architecture.md").read_text("utf-8")
+    named = set(re.findall(r"`([a-z_]+(?:\.[a-zA-Z_]+)+)`", page))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if not is_there(name)] == []
+    (places,) = re.findall(r"waits in at most nine places, each with a bound: (.*?)\n\n", page, re.DOTALL)
+    assert len(places.split(";")) <= 9
+
+
 def test_a_class_name_means_one_thing_in_the_whole_of_the_sources() -> None:
     """Private classes and classes inside functions count: whoever searches for a name finds one definition."""
     homes: dict[str, list[str]] = {}

@@ -117,7 +117,7 @@ def test_the_threat_model_says_the_limits_that_are_kept() -> None:
     from lace.runtime.node.metering import LinkRates, Rate
     from lace.runtime.rules.guesthouse import GuestLimits
     from lace.transports.base import TransportLimits
-    from lace.transports.frames import _IDLE_FRAMES, _IDLE_FRAMES_PER_S
+    from lace.transports.frames import IDLE_FRAMES, IDLE_FRAMES_PER_S
 
     page = " ".join((ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8").split())
     node, guests, rates, doors = NodeLimits(), GuestLimits(), LinkRates(), TransportLimits()
@@ -144,7 +144,7 @@ def test_the_threat_model_says_the_limits_that_are_kept() -> None:
         f"| {node.cursors.max_cursors:,}, {node.cursors.max_kept_cursor_bytes // GIB} GiB, "
         f"{node.cursors.max_cursor_age_s / 86_400:g} days |",
         f"| {doors.max_handshakes}, {doors.max_handshakes_per_prefix} per prefix |",
-        f"| {_IDLE_FRAMES} at once, {_IDLE_FRAMES_PER_S:g}/s;",
+        f"| {IDLE_FRAMES} at once, {IDLE_FRAMES_PER_S:g}/s;",
         f"| {DriveLimits().leftover_s:g} s, {2 * DriveLimits().leftover_s:g} s at most |",
         f"| {node.shutdown_most_s:g} s |",
         f"2^{guests.first_rows.bit_length() - 1} rows touched and {guests.first_held_bytes // MIB} MiB",

@@ -65,10 +65,10 @@ def test_every_mutant_of_a_package_changes_the_code_of_a_function_that_is_in_mem
     assert len(mutants) > 20
     functions = [thing for thing in vars(lace.notation.b64a).values() if isinstance(thing, type(changes_of))]
     ours = [function for function in functions if function.__module__ == "lace.notation.b64a"]
-    before = {trials._place(function.__code__): function.__code__ for function in ours}
+    before = {trials.place(function.__code__): function.__code__ for function in ours}
     for mutant in mutants:
         code = compile(changes.mutated(mutant), str(mutant.source), "exec")
-        after = {trials._place(inner): inner for inner in trials._codes(code)}
+        after = {trials.place(inner): inner for inner in trials.codes(code)}
         assert [place for place in before if before[place] != after[place]], mutant
 
 
@@ -96,7 +96,7 @@ def test_what_is_said_to_mean_the_same_is_there_once_and_never_drawn() -> None:
     from mutation.equivalent import SAME
 
     packages = sorted({path.partition("/")[0] for path, _, _ in SAME})
-    there = [mutant for package in packages for mutant in changes._all_of(package)]
+    there = [mutant for package in packages for mutant in changes.mutants_of(package)]
     found = [(mutant.path.as_posix(), mutant.line, mutant.change) for mutant in there]
     assert {key: found.count(key) for key in SAME} == dict.fromkeys(SAME, 1)
     assert all(SAME.values())

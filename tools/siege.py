@@ -164,7 +164,7 @@ class Garrison:
         self._of_archive = of_archive
         self._records = records
         self._stock = stock
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.folder: tempfile.TemporaryDirectory[str] | None = None
         self._found: list[Found] = []
         self.fortress: Fortress | None = None
         self.resting_s: dict[str, float] = {}  # by scheme: a good exchange beside links that rest
@@ -173,9 +173,9 @@ class Garrison:
         from siege.fortress import ArchiveFortress, Fortress
 
         if self.fortress is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="lace-siege-")
+            self.folder = tempfile.TemporaryDirectory(prefix="lace-siege-")
             made = ArchiveFortress if self._of_archive else Fortress
-            self.fortress = made(Path(self._folder.name), self._records, stock=self._stock)
+            self.fortress = made(Path(self.folder.name), self._records, stock=self._stock)
             self.fortress.start()
         if self._of_archive:
             self.resting_s[scheme] = 0.0
@@ -192,7 +192,7 @@ class Garrison:
 
     def relieve(self) -> list[Found]:
         """SIGTERM; what was found, with how the server ended."""
-        if self.fortress is None or self._folder is None:
+        if self.fortress is None or self.folder is None:
             return []
         code, end_s = self.fortress.stop()
         if code != 0 or end_s > (
@@ -203,7 +203,7 @@ class Garrison:
                 f"{len(self._found)} plays: SIGTERM took {end_s:.1f} s, code {code}; the server said\n{said}",
                 flush=True,
             )
-        self._folder.cleanup()
+        self.folder.cleanup()
         found, self._found, self.fortress = self._found, [], None
         return [replace(one, code=code, end_s=end_s) for one in found]
 
@@ -314,9 +314,9 @@ def show(found: Found) -> None:
     )
 
 
-def publish(results: list[Found], wanted: int, records: int) -> None:
+def publish(results: list[Found], wanted: int, records: int, into: Path | None = None) -> None:
     """Write what was found so far."""
-    from report import Report
+    from report import RESULTS, Report
 
     columns = ["play", "over", "good peer", "slower", "than resting", "than burn", "waited", "loop held"]
     columns += ["memory", "CPU after", "SIGTERM", "verdict"]
@@ -359,7 +359,7 @@ def publish(results: list[Found], wanted: int, records: int) -> None:
     )
     if len(results) < wanted:
         report.note(f"{len(results)} of {wanted} sieges: the others have not been run")
-    report.write()
+    report.write(into or RESULTS)
 
 
 def share(results: list[Found]) -> float:

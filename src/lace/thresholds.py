@@ -59,7 +59,6 @@ class EngineThresholds:
     bulk_rows: int = 64  # from here on rows are looked up as columns
     flush_rows: int = 16_384  # rows beside the columns that are always cheap enough
     flush_part: int = 16  # one in so many rows of the columns: if more stand beside them, they become columns too
-    same_part: int = 64  # one in so many: if fewer rows of a recomputed table differ, its columns and indexes stay
     # rows that left a run (`lace.datalog.engine.tombstones`)
     compared_rows: int = 64  # from here on rows are compared as columns
     compared_rows_indexed: int = 6  # and from here on if there is an index of whole rows

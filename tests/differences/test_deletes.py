@@ -59,7 +59,7 @@ class DurableSide(RealSide):
 
     def listed_now(self) -> list[Advertisement]:
         """What this side would list of its set as it was last evaluated."""
-        agreement, own = self.machine.agreement, self.host._agreed.own  # type: ignore[attr-defined]
+        agreement, own = self.machine.agreement, self.host.agreed.own  # type: ignore[attr-defined]
         claims = sorted(own.listing())
         source, most = agreement.own_source, self.terms.max_line_bytes
         return [Advertisement(claim.hash, sendable_fields(claim, source, most)) for claim in claims]

@@ -40,7 +40,7 @@ class RealSide(Side):
 
     @property
     def held(self) -> list[object]:  # type: ignore[override]
-        policy = self.host._agreed  # type: ignore[attr-defined]
+        policy = self.host.agreed  # type: ignore[attr-defined]
         return list(policy.claims.listing())
 
 

@@ -10,7 +10,7 @@ import pytest
 from differences.test_exchange import MODULES, Liar, Make, RealSide, control, fill, flipped, once, pair
 from interlace.pair import Pair, Side, config_of, plex
 from interlace.scripted import limits_with
-from lace.cli.commands.serve import _file_choices
+from lace.cli.commands.serve import file_choices
 from lace.cli.options.nodefile import read_node_file
 from lace.differences.sketchsize import CompareLimits
 from lace.errors import InvalidText
@@ -313,7 +313,7 @@ def test_what_is_not_exposed_is_in_no_summary() -> None:
 def test_a_node_file_switches_capabilities_off(line: str, standard: bool, tmp_path: Path) -> None:
     path = tmp_path / "lace.toml"
     path.write_text(f'store = "a.lace"\n{line}\n')
-    assert _file_choices(read_node_file(path)).standard is standard
+    assert file_choices(read_node_file(path)).standard is standard
 
 
 def test_a_node_file_that_speaks_something_else_is_refused(tmp_path: Path) -> None:

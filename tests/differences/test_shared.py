@@ -50,8 +50,8 @@ def host_of(store: RecordStore, module: Module, book: PolicyBook, **terms: RuleT
 
     def own() -> object:
         host.evaluate(evaluate, Call())
-        assert host._agreed is not None
-        return host._agreed.own
+        assert host.agreed is not None
+        return host.agreed.own
 
     return own
 
@@ -127,7 +127,7 @@ def test_policies_that_nobody_uses_are_let_go() -> None:
         host.prepare(prepared, Call())
         host.evaluate(evaluate, Call())
         host.close()
-    assert len(book._known) == 1
+    assert book.known == 1
 
 
 TWICE = Module.author("SelectHave(P) :- Have(P), Have(Q).\nSelectAdvertised(P,S) :- Advertised(P,S).")

@@ -16,9 +16,9 @@ from lace.datalog.engine.index import (
     Hashed,
     Index,
     UniquePair,
-    _build_grouped,
-    _build_sorted,
+    build_grouped,
     build_index,
+    build_sorted,
     hashed,
     is_dense,
     pack,
@@ -95,9 +95,9 @@ def every_kind(columns: list[Codes], keys: list[Codes], domain: int) -> Iterator
     yield "compared", Compared(columns, keys)
     yield "hashed", Hashed(columns)
     if len(columns) == 1:
-        yield "grouped", _build_grouped(columns[0], domain)
+        yield "grouped", build_grouped(columns[0], domain)
     if len(columns) < 3:
-        yield "sorted", _build_sorted(columns)
+        yield "sorted", build_sorted(columns)
     if len(columns) == 2:
         pairs = UniquePair.build(columns, domain)
         if pairs is not None:

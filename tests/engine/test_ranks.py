@@ -241,6 +241,6 @@ def test_orders_are_made_once_moved_once_a_change_and_forgotten_when_they_should
     states.follow(rank, lambda predicate: asked.append(predicate) or ([], [newcomer]))  # type: ignore[func-returns-value]
     assert asked == [POST]  # a new change
     states.forget()
-    assert states.state(rank) is not state
+    assert (again := states.state(rank)) is not state
     states.settle(lambda _: ([], [newcomer]))
-    assert states._states == {}
+    assert states.state(rank) is not again

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import combinations, product
 from random import Random
 
 import numpy as np
@@ -16,8 +14,7 @@ from lace.datalog.engine import evaluate
 from lace.datalog.engine.index import Codes
 from lace.datalog.engine.rank_counts import key_ranks
 from lace.datalog.engine.relation import BitmapSeen, HashedSeen, Packing, Seen, SortedSeen
-from lace.datalog.engine.runs import ColumnRun, SourceRun
-from lace.datalog.engine.table import Table
+from lace.datalog.engine.runs import SourceRun
 from lace.datalog.language.parser import parse_program
 from lace.datalog.language.syntax import Fact, Predicate
 from lace.datalog.language.validate import RAW_PROFILE, check_program
@@ -75,7 +72,7 @@ def test_pieces_at_least_halve_from_one_to_the_next(kind: str) -> None:
     lengths = []
     for code in range(8):
         seen.fresh([np.array([code], np.uint32)])
-        pieces = seen._levels if kind == "sorted" else [run.column(0) for run in seen._runs]
+        pieces = seen.levels if kind == "sorted" else [run.column(0) for run in seen.runs]
         lengths.append([len(piece) for piece in pieces])
     assert lengths == [[1], [2], [2, 1], [4], [4, 1], [4, 2], [4, 2, 1], [8]]
 
@@ -101,27 +98,6 @@ def test_a_source_that_keeps_parts_is_asked_for_the_part_of_a_row() -> None:
     assert run.part_for([0, 2, -1]).rows == 2  # the source keeps no parts by the first place
     assert run.part_for([2, -1, 0]) is run
     assert run.part_for([-1, 1, -1]).rows == 0  # a code that the source has, but never there
-
-
-def subsets(rows: Iterable[int]) -> Iterator[set[int]]:
-    every = sorted(rows)
-    return (set(some) for size in range(len(every) + 1) for some in combinations(every, size))
-
-
-def test_what_moves_is_the_difference_of_what_stood_and_what_stands_beside_the_same_columns() -> None:
-    """Every way in which rows 1 and 2 of the columns, and row 3 beside them, can stand before and after."""
-    main, beside = {1, 2}, {3}
-    table = Table(Predicate("P", 1), ColumnRun([np.array(sorted(main), np.uint32)], 2, 4))
-    tried = 0
-    for dead, new_dead, new_added in product(subsets(main), subsets(main), subsets(beside)):
-        for added in subsets(beside | dead):  # a row of the columns that went may have come back
-            table._added, table._dead = {(row,): 0 for row in added}, {(row,): None for row in dead}
-            came, went = table._moved({(row,): 0 for row in new_added}, {(row,): None for row in new_dead})
-            before, after = main - dead | added, main - new_dead | new_added
-            assert sorted(came) == [(row,) for row in sorted(after - before)], (dead, added, new_dead, new_added)
-            assert sorted(went) == [(row,) for row in sorted(before - after)], (dead, added, new_dead, new_added)
-            tried += 1
-    assert tried == 2 * 4 * 2 * (1 + 2 + 2 + 4)
 
 
 def test_no_keys_have_no_ranks() -> None:

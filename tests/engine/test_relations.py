@@ -86,7 +86,7 @@ def test_rows_that_a_set_was_given_are_in_it_whatever_their_number() -> None:
     ordered = SortedSeen(Packing(1, 1 << 28))
     assert [c.tolist() for c in ordered.fresh([np.array([4, 4, 2], np.uint32)])] == [[2, 4]]
     assert [c.tolist() for c in ordered.fresh([np.array([4, 2], np.uint32)])] == [[]]
-    assert [len(level) for level in ordered._levels] == [2]
+    assert [len(level) for level in ordered.levels] == [2]
 
 
 def versions(relation: Relation) -> tuple[list[tuple[int, ...]], ...]:
@@ -129,7 +129,7 @@ def test_a_relation_asked_late_knows_what_stood_and_what_the_last_round_found() 
     relation = Relation(EDGE, 100, [run_with([(1, 2)])])
     offer(relation, (3, 4))
     relation.advance()
-    relation._seen = None  # as after a stratum
+    relation.finish()  # as after a stratum
     offer(relation, (3, 4), (1, 2), (5, 5))
     assert relation.advance() == 1
 

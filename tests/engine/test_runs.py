@@ -11,7 +11,7 @@ from engine.columns import ArraySource
 from engine.test_index import columns_of
 from engine.test_relations import rows_of
 from lace.datalog.engine.index import Codes
-from lace.datalog.engine.overlap import Overlap, among, difference, overlap
+from lace.datalog.engine.overlap import among, difference
 from lace.datalog.engine.runs import NO_SELECTION, ColumnRun, Run, Selection, SourceRun, merge_runs
 from lace.datalog.engine.tombstones import LiveRows, Tombstones, WithRanks, place_of, places_of, rows_at, run_of
 from lace.datalog.language.syntax import Fact, Predicate
@@ -292,9 +292,6 @@ def test_ranks_are_one_more_column() -> None:
     inner = run_with()
     run = WithRanks(inner, 2, codes(5, 6, 7, 8, 9))
     assert (run.column(2).tolist(), run.column(1).tolist()) == ([5, 6, 7, 8, 9], [0, 1, 2, 2, 1])
-    other = WithRanks.instead(run, 2, codes(1, 1, 1, 1, 1))
-    assert other._inner is inner
-    assert WithRanks.instead(inner, 2, codes(1, 1, 1, 1, 1))._inner is inner
     assert (run.nbytes(), run.rows) == (40 + 20, 5)
     assert run.index((0,)) is inner.index((0,))
     assert (run.is_indexed((0,)), run.is_indexed((1,)), run.narrowest(2)) == (True, False, 1)
@@ -336,19 +333,3 @@ def test_rows_too_wide_for_a_word_are_told_apart_by_their_first_code(domain: int
 def test_the_difference_of_facts_without_values(before: int, after: int, came: int, went: int) -> None:
     more, less = difference(ColumnRun([], before, 0), ColumnRun([], after, 0), 0)
     assert (more.rows, less.rows, more.domain, less.domain) == (came, went, 0, 0)
-
-
-def test_what_two_runs_share_is_told_by_an_index_of_the_first() -> None:
-    before, after = run_with(), run_with([(1, 1), (3, 3), (0, 1)])
-    assert overlap(before, after, 2) is None
-    before.index((0, 1))
-    shared = overlap(before, after, 2)
-    assert shared is not None
-    assert (shared.ours.tolist(), shared.theirs.tolist(), shared.apart) == ([1, 4], [0, 2], 4)
-    assert (shared.only_ours().tolist(), shared.only_theirs().tolist()) == ([0, 2, 3], [1])
-    empty = run_with([])
-    empty.index((0, 1))
-    assert overlap(empty, after, 2) is None
-    assert overlap(ColumnRun([], 1, 0), ColumnRun([], 1, 0), 0) is None
-    same = Overlap(np.array([1, 0]), np.array([0, 1]), 2, 2)
-    assert (same.only_ours().tolist(), same.only_theirs().tolist(), same.apart) == ([], [], 0)

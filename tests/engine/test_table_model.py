@@ -26,7 +26,6 @@ CHOICES = {  # from which number on something is done in bulk
     "bulk_rows": (1, 64),
     "flush_rows": (1, 16_384),
     "flush_part": (1, 16),
-    "same_part": (0, 1, 64),
     "compared_rows": (1, 64),
     "compared_rows_indexed": (1, 6),
     "marks_part": (0, 1, 256),
@@ -108,10 +107,7 @@ class Model:
         main = self.table.main
         if self.arity and self.random.random() < 0.7:
             main.index(tuple(range(self.arity)))
-        indexed = main.rows > 0 and self.arity > 0 and main.is_indexed(tuple(range(self.arity)))
-        apart = len(set(self.now) ^ set(as_rows(main, self.arity)))
-        new = self.table.become(run_of(list(self.full(self.now)), self.table.width, MORE))
-        assert new is (not indexed or apart * self.thresholds.same_part > main.rows)
+        self.table.become(run_of(list(self.full(self.now)), self.table.width, MORE))
         self.recomputed = True
         self.check()
 
@@ -126,7 +122,7 @@ class Model:
         assert self.table.changes() == ([], [])
         self.check()
         paths = [self.table.lookup(*way) for way in WAYS[self.arity]]
-        assert all(rows for lookup in paths for rows in lookup._extra.values())  # none is kept for rows that left
+        assert all(rows for lookup in paths for rows in lookup.extra.values())  # none is kept for rows that left
 
     # what can be seen
 

@@ -91,7 +91,7 @@ def test_who_cannot_be_taken_out_leaves_the_log(tmp_path: Path, beginning: str) 
     store = open_store(path, create=True)
     store.put([plex("kept")])
     own = store.file.connection
-    names = list(store.file._names)
+    names = list(store.file.names)
     openers.release(Failing(own, beginning), path, names)  # type: ignore[arg-type]
     assert openers.log_beside(path) is openers.LogSign.PRESENT
     require_at_rest(path, plex("kept").hash)

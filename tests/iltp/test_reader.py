@@ -218,7 +218,7 @@ def test_an_endless_fact_line_is_refused_without_being_collected() -> None:
 def test_the_limits_of_blocks_and_records_are_those_of_050_and_010() -> None:
     """Written out from the two tables: 64 MiB a fact block, 32 MiB of data, 1,024 bytes a header line."""
     reader = StreamReader()
-    assert reader._max_block_bytes == 67_108_864
+    assert reader.max_block_bytes == 67_108_864
     head = b"\xf0\x9f\x96\xa7: B.EA7_ehEAY8WYL2is4DZ9idBDQctY2cOfABSz06ARHQx.H3\n"
     assert HELLO_WORLD.startswith(head)
     most, over = b"Data-Length: 33554432\n\n", b"Data-Length: 33554433\n\n"

@@ -11,16 +11,17 @@ from lace.iltp import resources
 from lace.iltp.address import TcpAddress, parse_address
 from lace.iltp.items import EndOfStream, FactLines, Item, RecordItem, Resource
 from lace.iltp.packed import encode_packed, parse_head, runs_of, unpack
-from lace.iltp.reader import FACT_ITEM_BYTES, StreamReader
+from lace.iltp.reader import FACT_ITEM_BYTES, SHORT_RECORD_BYTES, StreamReader
 from lace.iltp.resources import ResourceBook, check_resource
 from lace.iltp.writer import encode_facts, encode_resource
 from lace.limits import StreamLimits
 from lace.notation.bytesource import ByteSource
 from lace.notation.fact import Fact, Predicate
 from lace.records import frame
+from lace.thresholds import StreamThresholds
 
-AT_ONCE = reading._FACTS_AT_ONCE
-SHORT = reading._SHORT_RECORD
+AT_ONCE = StreamThresholds().read_fact_bytes
+SHORT = SHORT_RECORD_BYTES
 
 
 def refuse(*_: object) -> None:
@@ -306,11 +307,10 @@ def test_a_book_lets_go_of_the_oldest_text_and_keeps_the_last() -> None:
 
 
 def test_small_texts_are_identified_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    small, large = (b"A('%s') :- Have(P)." % (b"x" * count) for count in (1, 900))
+    small, large = (b"A('identified once %s') :- Have(P)." % (b"x" * count) for count in (1, 900))
     asked: list[int] = []
-    real = resources._identify
-    monkeypatch.setattr(resources, "_identify", lambda resource, limits: (asked.append(1), real(resource, limits))[1])
-    resources._identify_again.cache_clear()
+    real = resources.identify
+    monkeypatch.setattr(resources, "identify", lambda resource, limits: (asked.append(1), real(resource, limits))[1])
     for text, times in ((small, 1), (b"\n".join([large] * 10), 2)):
         asked.clear()
         for _ in range(2):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import json
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +25,6 @@ from lace.porcelain.export import all_bodies, write_bundle
 from lace.records.validate import validate
 from lace.store import MemoryStore, SQLiteStore, open_store
 from lace.store.bundle import BundleReader
-from lace.workers import pool
 from store.samples import assortment, blob, bundle_of, plex, seal
 
 SMALL = IngestLimits(max_chunk_records=4, max_chunk_bytes=4096)
@@ -114,7 +115,9 @@ def test_progress_hears_of_each_durable_chunk(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_dies_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "PROGRAM", "raise SystemExit(1)")
+    nothing = shutil.which("false")
+    assert nothing is not None
+    monkeypatch.setattr(sys, "executable", nothing)
     path = bundle_of(tmp_path / "a.bundle", *GOOD)
     with MemoryStore() as store, pytest.raises(StoreError, match="worker process"):
         import_bundles(store, [path], workers=1)

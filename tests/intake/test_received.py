@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.intake.check import _check_each, check, check_job
+from lace.intake.check import check, check_each, check_job
 from lace.intake.received import Claimed, JudgedBatch, judge_received, received_from, split_claims
 from lace.limits import RecordLimits
 from lace.notation.digest import digest
@@ -89,7 +89,7 @@ def test_a_chunk_that_is_all_alike_gets_the_verdicts_of_each_alone(frames: list[
         claimed[data.draw(st.integers(0, len(frames) - 1))] = "S.other"
     for claims in (claimed, None):
         found = check(frames, RecordLimits(), claimed=claims)
-        one_by_one = _check_each(frames, RecordLimits(), verify_batch, claims)
+        one_by_one = check_each(frames, RecordLimits(), verify_batch, claims)
         assert found == one_by_one
         assert found.batch(frames) == one_by_one.batch(frames)
 

@@ -43,7 +43,7 @@ from lace.policy.operand import Module
 from lace.records.model import Blob, Plex
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.node.bounds import Fitting
+from lace.runtime.link.stepper import Fitting
 from lace.store.memory import MemoryStore
 
 START_NS = 1_640_995_200 * SECOND_NS

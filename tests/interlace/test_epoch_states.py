@@ -31,7 +31,7 @@ def listings_count(epoch: Epoch, *, reads: bool = True) -> None:
 @pytest.mark.clause("050-XFER-11")
 def test_claims_that_changed_are_kept_and_forgive_what_was_refused() -> None:
     epoch = begun(cursor_key="here")
-    core = epoch._core
+    core = epoch.core
     assert epoch.number == 1
     core.requests.reject(RECORDS[:1])
     core.take()
@@ -51,15 +51,15 @@ def test_claims_that_changed_are_kept_and_forgive_what_was_refused() -> None:
 def test_the_next_epoch_keeps_claims_under_the_same_plan_only() -> None:
     first = begun(cursor_key="here")
     first.note_claims(ClaimsTaken(6, changed=True))
-    second = Epoch(first._core, first.agreement, before=first)
+    second = Epoch(first.core, first.agreement, before=first)
     assert (second.number, second.claims, second.save_claims()) == (2, 6, True)
-    assert second._claims_changed
-    third = Epoch(first._core, begun(module=group_module("u")).agreement, before=second)
-    assert (third.number, third.claims, third.save_claims(), third._claims_changed) == (3, 0, False, False)
+    assert second.claims_changed
+    third = Epoch(first.core, begun(module=group_module("u")).agreement, before=second)
+    assert (third.number, third.claims, third.save_claims(), third.claims_changed) == (3, 0, False, False)
     third.begin_with(4)
-    assert (third.claims, third._claims_changed) == (4, True)
+    assert (third.claims, third.claims_changed) == (4, True)
     third.begin_with(0)
-    assert not third._claims_changed
+    assert not third.claims_changed
 
 
 @pytest.mark.clause("070-BASE-01")
@@ -101,7 +101,7 @@ def test_each_question_is_asked_with_what_its_answer_needs(
     question: Question, lists: bool, requests: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epoch = begun(max_requests=8)
-    core, asked = epoch._core, list[Evaluate]()
+    core, asked = epoch.core, list[Evaluate]()
     monkeypatch.setattr(core, "ask", lambda _, effect: asked.append(effect))
     core.requests.reject(RECORDS[:1])
     core.local_changed = True
@@ -120,7 +120,7 @@ def test_listings_that_only_alternate_are_settled() -> None:
     listings_count(epoch)
 
     def quiet(ours: bytes, theirs: bytes) -> bool:
-        epoch._own_listing = ours
+        epoch.own_listing = ours
         epoch.found = Evaluated(own=epoch.own, fingerprint=ours, claims_fingerprint=theirs)
         return epoch.note_listings()
 
@@ -133,7 +133,7 @@ def test_listings_that_only_alternate_are_settled() -> None:
     ):  # fmt: skip
         listings_count(epoch, reads=reads)
         epoch.found = Evaluated(own=SetHandle(99, 1), fingerprint=fingerprint)
-        epoch.advertised, epoch._moved_by_itself = None, moved
+        epoch.advertised, epoch.moved_by_itself = None, moved
         epoch.settle()
         assert epoch.is_advertised is is_settled
 
@@ -141,12 +141,12 @@ def test_listings_that_only_alternate_are_settled() -> None:
 def test_a_set_that_changed_by_claims_alone_did_not_move_by_itself() -> None:
     epoch = begun()
     for sees, number, moved in ((False, epoch.own.number, False), (True, 50, False), (False, 51, True)):
-        epoch._moved_by_itself = False
-        epoch._sees_other_claims = sees
+        epoch.moved_by_itself = False
+        epoch.sees_other_claims = sees
         epoch.accept(Evaluated(own=SetHandle(number, 0)))
-        assert epoch._moved_by_itself is moved
+        assert epoch.moved_by_itself is moved
     epoch.note_advertised()
-    assert (epoch._moved_by_itself, epoch.is_advertised) == (False, True)
+    assert (epoch.moved_by_itself, epoch.is_advertised) == (False, True)
 
 
 @pytest.mark.clause("050-TICK-14", "050-TICK-15", "050-TICK-13")
@@ -154,7 +154,7 @@ def test_ticks_are_announced_where_somebody_waits_for_them() -> None:
     assert not begun().announces_ticks
     assert begun(is_open=True).announces_ticks
     waiting = begun(ticks_before_close=2, stored=(blob(b"x"),))
-    core = waiting._core
+    core = waiting.core
     assert waiting.announces_ticks
     assert not begun(is_open=True, ticks_before_close=2).has_ticked_enough
     assert not begun().has_ticked_enough
@@ -172,7 +172,7 @@ def test_ticks_are_announced_where_somebody_waits_for_them() -> None:
 
 def test_a_tick_that_both_reached_is_shown_once() -> None:
     epoch = begun(is_open=True)
-    core = epoch._core
+    core = epoch.core
     interval = epoch.ticks.interval_ns
     assert interval == 10 * SECOND
     core.take()
@@ -181,10 +181,10 @@ def test_a_tick_that_both_reached_is_shown_once() -> None:
     assert TAI(fact.values[0]).to_ns() == core.now_ns
     assert (epoch.tick_facts(), core.take(), core.local_changed) == ([], [], False)  # the peer has not reached it
     epoch.ticks.hear(fact.values[0])
-    epoch._show_tick()
+    epoch.show_tick()
     assert [report.event for report in core.take()] == [Ticked(TAI(fact.values[0]))]  # type: ignore[union-attr]
     assert core.local_changed
-    epoch._show_tick()
+    epoch.show_tick()
     assert core.take() == []
 
 
@@ -205,4 +205,4 @@ def test_a_tick_that_both_reached_is_shown_once() -> None:
 def test_records_count_up_to_the_first_that_does_not_fit(
     sizes: list[int], room: int, expected: tuple[int, int]
 ) -> None:
-    assert transfer._fitting(sizes, room) == expected
+    assert transfer.fitting(sizes, room) == expected

@@ -596,11 +596,11 @@ def test_listings_of_as_many_loops_are_remembered_as_a_round_may_have() -> None:
         epoch.forget_listings()
         seen = []
         for number in range(3 * most):
-            epoch._own_listing = bytes([number])
+            epoch.own_listing = bytes([number])
             seen.append(epoch.note_listings())
         assert not any(seen)
-        assert len(epoch._seen_listings) == most
-        epoch._own_listing = bytes([3 * most - most])  # the oldest that is held
+        assert len(epoch.seen_listings) == most
+        epoch.own_listing = bytes([3 * most - most])  # the oldest that is held
         assert epoch.note_listings()
 
 

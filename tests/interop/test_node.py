@@ -450,7 +450,7 @@ def test_worker_processes_start_while_a_long_listing_still_comes_and_for_no_shor
                 await stream.send(b"".join(lines[begun : places[listed - 1]]))
                 begun = places[listed - 1]
                 await eventually(lambda listed=listed: listings(server.node) == [listed])  # type: ignore[misc]
-                assert (server.node._pools.workers._starting is not None) == (listed == 7)
+                assert server.node.pools.workers.is_wanted == (listed == 7)
             await eventually(lambda: server.node.has_workers)
             stream.abort()
             await server.next_outcome()
@@ -481,7 +481,7 @@ asyncio.run(run())
 
 def listings(node: Node) -> list[int]:
     """How many records each peer has listed so far."""
-    return [found.driver.session.machine.listed_so_far for found in node._links.values()]
+    return [found.driver.session.machine.listed_so_far for found in node.links]
 
 
 @pytest.mark.clause("040-LOCAL-04")

@@ -10,7 +10,7 @@ import pytest
 from interlace.pair import blob
 from interop.harness import exchange_once, serving
 from interop.test_node import eventually
-from lace.cli.commands.tap import _Printer, _relay
+from lace.cli.commands.tap import Printer, relay
 from lace.iltp.address import UnixAddress
 
 
@@ -20,8 +20,8 @@ def test_a_tap_passes_an_exchange_on_and_tells_both_directions(
     async def run() -> None:
         async with serving([blob(b"far")], tmp_path) as server:
             address = UnixAddress(str(tmp_path / "tap.sock"))
-            printer = _Printer(show_facts=True, as_json=False)
-            relaying = asyncio.create_task(_relay(address, server.address, printer))
+            printer = Printer(show_facts=True, as_json=False)
+            relaying = asyncio.create_task(relay(address, server.address, printer))
             await eventually(Path(address.path).exists)
             outcome, store = await exchange_once(address, [blob(b"near")])
             assert outcome.is_complete
@@ -42,8 +42,8 @@ def test_a_tap_passes_an_exchange_on_and_tells_both_directions(
 def test_a_tap_before_nobody_drops_the_caller(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def run() -> None:
         address = UnixAddress(str(tmp_path / "tap.sock"))
-        printer = _Printer(show_facts=False, as_json=True)
-        relaying = asyncio.create_task(_relay(address, UnixAddress(str(tmp_path / "nobody")), printer))
+        printer = Printer(show_facts=False, as_json=True)
+        relaying = asyncio.create_task(relay(address, UnixAddress(str(tmp_path / "nobody")), printer))
         await eventually(Path(address.path).exists)
         outcome, _ = await exchange_once(address, [])
         assert outcome.abort

@@ -7,7 +7,7 @@ from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lace.notation.plainblake3 import _IV, _PARENT, PlainBlake3, _chunk, _compress, _subtree
+from lace.notation.plainblake3 import IV, PARENT, PlainBlake3, chunk, compress, subtree
 from tries import tries
 
 # The lengths around which trees change their shape, after the test vectors that are published with BLAKE3: input byte
@@ -41,10 +41,10 @@ def test_many_chunks_at_once_hash_as_one_by_one(length: int) -> None:
 def test_chunks_are_counted_beyond_32_bits() -> None:
     """Four tebibytes were fed before, as far as a chunk can tell; its lane knows both halves of its number."""
     data = bytes(range(256)) * 16
-    wide = _subtree(_IV, data, (1 << 32) - 2, 0)
-    nodes = [_chunk(_IV, data[at : at + 1024], (1 << 32) - 2 + at // 1024, 0).chain() for at in range(0, 4096, 1024)]
-    pairs = [_compress(_IV, (*nodes[at], *nodes[at + 1]), 0, 64, _PARENT)[:8] for at in (0, 2)]
-    assert wide == _compress(_IV, (*pairs[0], *pairs[1]), 0, 64, _PARENT)[:8]
+    wide = subtree(IV, data, (1 << 32) - 2, 0)
+    nodes = [chunk(IV, data[at : at + 1024], (1 << 32) - 2 + at // 1024, 0).chain() for at in range(0, 4096, 1024)]
+    pairs = [compress(IV, (*nodes[at], *nodes[at + 1]), 0, 64, PARENT)[:8] for at in (0, 2)]
+    assert wide == compress(IV, (*pairs[0], *pairs[1]), 0, 64, PARENT)[:8]
 
 
 def test_the_empty_hash_is_the_published_one() -> None:

@@ -14,7 +14,7 @@ from lace.errors import InvalidText, excerpt
 from lace.notation import b64a, digest
 from lace.notation.decimal import MAX_DIGITS, is_decimal, natural
 from lace.notation.fact import Fact, FactColumn, Predicate, facts_of
-from lace.notation.factline import _parse_alike, format_facts, parse_fact, parse_plain_run
+from lace.notation.factline import format_facts, parse_alike, parse_fact, parse_plain_run
 from lace.notation.identifiers import ExchangePlanId, LacegramId, RecordHash, RuleId, Verifier, is_record_hash
 from lace.notation.tai import TAI
 from lace.notation.text import decode_text, is_nfc, quote, require_nfc
@@ -209,7 +209,7 @@ def test_lines_that_are_not_all_plain_are_left_to_whoever_reads_them_one_by_one(
     ],
 )
 def test_lines_of_one_predicate_are_split_at_once(text: str, rows: list[tuple[str, ...]] | None) -> None:
-    found = _parse_alike(text)
+    found = parse_alike(text)
     assert found == (None if rows is None else [Fact(Predicate("A", len(row)), row) for row in rows])
 
 

@@ -144,7 +144,7 @@ def test_a_sum_is_tried_where_each_key_signs_four_times(
     signers: int, is_summed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     summed: list[int] = []
-    monkeypatch.setattr(keys, "_all_verify", lambda tasks: summed.append(len(tasks)) or True)
+    monkeypatch.setattr(keys, "all_verify", lambda tasks: summed.append(len(tasks)) or True)
     monkeypatch.setattr(keys, "_refusal", lambda combine, px, message, signature: None)
     tasks = [((number % signers).to_bytes(32, "big"), bytes(32), bytes(64)) for number in range(128)]
     assert verify_batch(tasks) == [None] * 128

@@ -150,12 +150,12 @@ def test_what_cannot_be_delimited_is_told_why(stored: bytes, said: str) -> None:
     ],
 )
 def test_where_a_record_ends_is_found_to_the_byte(stored: bytes, end: int | None) -> None:
-    assert delimit(stored, 0, SMALL) == frame._delimit_by_line(stored, 0, SMALL) == end
+    assert delimit(stored, 0, SMALL) == frame.delimit_by_line(stored, 0, SMALL) == end
     assert frame_end(stored, 0, SMALL) == end
     shifted = None if end is None else end + 6
     assert delimit(bytearray(b"before" + stored), 6, SMALL) == shifted
     assert frame_end(b"before" + stored, 6, SMALL) == shifted
-    assert frame._delimit_by_line(b"before" + stored, 6, SMALL) == shifted
+    assert frame.delimit_by_line(b"before" + stored, 6, SMALL) == shifted
 
 
 def test_many_short_lines_in_several_parts_are_counted() -> None:
@@ -389,8 +389,8 @@ def test_each_part_of_a_signature_has_its_size(sizes: tuple[int, int, int]) -> N
     with pytest.raises(InvalidSignature, match="verifier and message have 32 bytes, a signature 64"):
         verify(*wrong)  # type: ignore[arg-type]
     good = (KEY.verifier.digest, bytes(32), KEY.sign(bytes(32), b"\x01" * 32))
-    assert keys._all_verify([good]) is curve.has_library()
-    assert not keys._all_verify([good, wrong])  # type: ignore[list-item]
+    assert keys.all_verify([good]) is curve.has_library()
+    assert not keys.all_verify([good, wrong])  # type: ignore[list-item]
     assert verify_batch([good, wrong]) == [None, "verifier and message have 32 bytes, a signature 64"]  # type: ignore[list-item]
 
 
@@ -409,10 +409,10 @@ def test_what_exactly_is_wrong_with_a_signature_is_said() -> None:
         with pytest.raises(InvalidSignature) as caught:
             verify(*wrong)
         assert caught.value.message == said
-    assert keys._mismatch(px, rx, None) == "the signature leads to the point at infinity"
-    assert keys._mismatch(px, rx, b"\x03" + rx) == "the signature leads to a point of odd y"
+    assert keys.mismatch(px, rx, None) == "the signature leads to the point at infinity"
+    assert keys.mismatch(px, rx, b"\x03" + rx) == "the signature leads to a point of odd y"
     assert (
-        keys._mismatch(px, (P - 1).to_bytes(32, "big"), b"\x02" + px) == "it was not made by this key over this message"
+        keys.mismatch(px, (P - 1).to_bytes(32, "big"), b"\x02" + px) == "it was not made by this key over this message"
     )
 
 

@@ -32,6 +32,16 @@ from lace.records.model import Blob, Plex, Seal
 SCALARS = st.one_of(st.integers(1, N - 1), st.sampled_from([1, 2, N - 1, N - 2, N // 2]))
 BYTES32 = st.binary(min_size=32, max_size=32)
 AUX = BYTES32.filter(any)
+
+
+def even(scalar: bytes) -> bytes:
+    """Of a scalar and its negative the one whose point has even y."""
+    d = int.from_bytes(scalar, "big")
+    point = exact.multiply(d, exact.G)
+    assert point is not None
+    return be32(N - d if point[1] % 2 else d)
+
+
 KEY = SigningKey(bytes(31) + b"\x05")
 MESSAGE = digest(b"message")
 
@@ -86,10 +96,12 @@ def test_the_contexts_are_exact() -> None:
 @given(SCALARS)
 def test_every_key_has_even_y(d0: int) -> None:
     key = SigningKey(be32(d0))
-    point = exact.multiply(int.from_bytes(key._scalar, "big"), exact.G)
+    other = SigningKey(be32(N - d0))  # of the same x, and the other y
+    point = exact.multiply(d0, exact.G)
     assert point is not None
-    assert point[1] % 2 == 0
-    assert Verifier.of(be32(point[0])) == key.verifier == SigningKey(be32(N - d0)).verifier
+    assert Verifier.of(be32(point[0])) == key.verifier == other.verifier
+    assert key.sign(MESSAGE, b"\x02" * 32) == other.sign(MESSAGE, b"\x02" * 32)
+    verify(be32(point[0]), MESSAGE, key.sign(MESSAGE))
 
 
 @pytest.mark.clause("009-KEY-01", "009-KEY-02")
@@ -147,11 +159,12 @@ def test_a_malformed_secret_is_refused_without_being_repeated(text: str) -> None
 def test_a_secret_is_never_shown_or_copied() -> None:
     secret = SigningSecret(bytes(range(32)))
     key = SigningKey.from_secret(secret)
+    scalar = even(first_scalar(bytes(range(32))))
     hidden = [
         secret.reveal()[2:-3],
         bytes(range(32)).hex(),
-        key._scalar.hex(),
-        repr(key._scalar),
+        scalar.hex(),
+        repr(scalar),
         repr(bytes(range(32))),
     ]
     seal = key.seal(Plex(group="u", app="a", name="n", tai=TAI("1640995200:000000000"), blob=Blob(b"x")))
@@ -212,6 +225,7 @@ def test_a_nonce_of_zero_is_refused(nonce: bytes, monkeypatch: pytest.MonkeyPatc
 
 SIGNATURE = KEY.sign(MESSAGE, b"\x02" * 32)
 PX = KEY.verifier.digest
+SCALAR = even(be32(5))
 
 
 def refused(px: bytes, msg32: bytes, sig64: bytes, why: str) -> None:
@@ -254,7 +268,7 @@ def test_a_verifier_that_is_no_x_coordinate_is_refused(x: int) -> None:
 @pytest.mark.clause("009-VER-05")
 def test_infinity_is_refused() -> None:
     """With s = e·d the two multiples cancel; r can be anything, so it decides e and s follows."""
-    d = int.from_bytes(KEY._scalar, "big")
+    d = int.from_bytes(SCALAR, "big")
     e = challenge_scalar(SIGNATURE[:32], PX, MESSAGE)
     refused(PX, MESSAGE, SIGNATURE[:32] + be32(e * d % N), "infinity")
 
@@ -262,7 +276,7 @@ def test_infinity_is_refused() -> None:
 @pytest.mark.clause("009-VER-06")
 def test_a_point_of_odd_y_is_refused() -> None:
     """A signature made with the nonce whose point has odd y: x is right, y is not."""
-    d = int.from_bytes(KEY._scalar, "big")
+    d = int.from_bytes(SCALAR, "big")
     k = next(k for k in range(1, 99) if exact.compress(exact.multiply(k, exact.G))[0] == 3)
     rx = exact.compress(exact.multiply(k, exact.G))[1:]
     e = challenge_scalar(rx, PX, MESSAGE)
@@ -273,7 +287,7 @@ def test_a_point_of_odd_y_is_refused() -> None:
 @pytest.mark.clause("009-VER-08")
 def test_a_signature_of_bip340_itself_does_not_verify() -> None:
     coincurve = pytest.importorskip("coincurve")  # no wheel for every Python
-    signature = coincurve.PrivateKey(KEY._scalar).sign_schnorr(MESSAGE)
+    signature = coincurve.PrivateKey(SCALAR).sign_schnorr(MESSAGE)
     refused(PX, MESSAGE, signature, "not made by this key")
 
 
@@ -369,15 +383,14 @@ def test_threads_verify_side_by_side() -> None:
 
 @pytest.mark.parametrize("find", [libsecp.compiled_binding, libsecp.declared_binding])
 def test_every_binding_of_the_library_gives_the_same_bytes(
-    find: Callable[[], libsecp.Binding], monkeypatch: pytest.MonkeyPatch
+    find: Callable[[], libsecp.Binding], request: pytest.FixtureRequest
 ) -> None:
     """Two wheels carry the library for different Pythons; whichever is found must not be noticed."""
     found = find()
     if found == libsecp.NOTHING:
         pytest.skip(f"{find.__name__}: its wheel is not installed for this Python")
-    monkeypatch.setattr(curve, "_ffi", found[0])
-    monkeypatch.setattr(curve, "_lib", found[1])
-    monkeypatch.setattr(curve, "_CONTEXT", curve._new_context())
+    curve.use_library(found)
+    request.addfinalizer(lambda: curve.use_library(libsecp.binding()))
     key = SigningKey(bytes(31) + b"\x05")
     assert key.sign(MESSAGE, b"\x02" * 32) == SIGNATURE
     wrong = SIGNATURE[:-1] + bytes([SIGNATURE[-1] ^ 1])
@@ -389,8 +402,9 @@ def test_every_binding_of_the_library_gives_the_same_bytes(
         assert curve.combiner()(be32(x), s, e) == exact.combine(be32(x), s, e)
     assert curve.multiply_add(be32(3), be32(4), be32(N - 12)) == bytes(32)
     assert curve.negate(be32(1)) == be32(N - 1)
-    three = curve._ffi.new("secp256k1_pubkey *")
-    assert curve._lib.secp256k1_ec_pubkey_create(curve._CONTEXT, three, be32(3))
+    interface, library = found
+    three = interface.new("secp256k1_pubkey *")
+    assert library.secp256k1_ec_pubkey_create(library.secp256k1_context_create(1), three, be32(3))
     for point, scalar, same in (
         (None, 0, True),
         (None, 3, False),

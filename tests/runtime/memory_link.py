@@ -76,10 +76,10 @@ class MemoryLink:
             end.session.start(self.now_ns)
         moved = True
         while moved:
-            steps = [self._step(end, self.ends[1 - index]) for index, end in enumerate(self.ends)]
+            steps = [self.step(end, self.ends[1 - index]) for index, end in enumerate(self.ends)]
             moved = any(steps)
 
-    def _step(self, end: End, peer: End) -> bool:
+    def step(self, end: End, peer: End) -> bool:
         moved = end.perform(self.now_ns)
         if end.session.outcome is not None:
             return moved

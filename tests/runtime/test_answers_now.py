@@ -115,7 +115,7 @@ class Hub:
             for link in self.links:
                 for end in link.ends:
                     end.session.answer(LocalChanged(), link.now_ns)
-                while [True for index, end in enumerate(link.ends) if link._step(end, link.ends[1 - index])]:
+                while [True for index, end in enumerate(link.ends) if link.step(end, link.ends[1 - index])]:
                     pass
 
     @property

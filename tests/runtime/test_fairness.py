@@ -165,7 +165,7 @@ def test_long_work_of_many_accounts_that_nobody_knows_leaves_the_other_threads_a
     hold.set()
     for future in crowd:
         future.result(30)
-    assert [threads._pace(number) for number in range(6)] == [Pace.UNKNOWN] * 6
+    assert [threads.pace(number) for number in range(6)] == [Pace.UNKNOWN] * 6
     threads.shutdown()
 
 
@@ -187,10 +187,10 @@ def test_one_short_piece_of_work_does_not_make_a_heavy_account_light_and_many_do
         threads.submit(account, lambda: None).result(30)
     threads.submit("new", lambda: None).result(30)
     paces = {"heavy": Pace.LONG, "ours": Pace.SHORT, "new": Pace.SHORT, "unseen": Pace.UNKNOWN}
-    assert {account: threads._pace(account) for account in paces} == paces
+    assert {account: threads.pace(account) for account in paces} == paces
     for _ in range(20):
         threads.submit("heavy", lambda: None).result(30)
-    assert threads._pace("heavy") is Pace.SHORT
+    assert threads.pace("heavy") is Pace.SHORT
     threads.shutdown()
 
 
@@ -215,7 +215,7 @@ def test_at_a_door_few_are_inside_and_whoever_used_least_is_next() -> None:
         thread.start()
     lone = threading.Thread(target=pass_door, args=("good", 0.0))
     lone.start()
-    while len(door._waiting) < 6:
+    while door.waiting < 6:
         pass
     hold.set()
     for thread in (holder, lone, *crowd):
@@ -244,7 +244,7 @@ def test_who_waits_at_a_door_for_nobody_leaves_and_the_others_pass() -> None:
     gone.set()
     with pytest.raises(InterruptedError), door.inside("b", check):
         pass
-    assert len(door._waiting) == 0
+    assert door.waiting == 0
     hold.set()
     staying.join(30)
     with door.inside("c", lambda: None):
@@ -281,4 +281,4 @@ def test_at_a_door_everybody_who_may_enter_is_called_though_some_give_up(places:
     assert not any(thread.is_alive() for thread in threads)
     assert all(passed.count(number) == 5 for number in range(24) if number % 4 != 3)
     assert max(most) <= places
-    assert len(door._waiting) == 0
+    assert door.waiting == 0

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from lace.limits import SECOND_NS
 from lace.notation.tai import TAI
+from lace.runtime.clock import SteadyTai
 from lace.runtime.link.turns import LoopTurns
 from lace.runtime.node.metering import AccountBook, LinkMeter, LinkRates, Rate, slices
-from lace.runtime.node.node import Node
 from lace.runtime.node.pulse import Pulse
-from lace.store.memory import MemoryStore
-from lace.transports.dial import TransportOptions
 
 RATES = LinkRates(blocks=Rate(10, 20), cpu_s=Rate(0.5, 2))
 
@@ -170,16 +168,10 @@ class ClockThatIsSet:
 def test_accounts_fill_as_time_passes_whatever_the_clock_is_set_to(set_by_s: int) -> None:
     """One that is set back would keep whoever owes waiting until it has caught up; one set ahead would forgive all."""
 
-    async def run() -> tuple[float, float]:
-        clock = ClockThatIsSet()
-        node = Node(MemoryStore(), TransportOptions(clock=clock.tai), clock)
-        rates = LinkRates(peer_cpu_s=Rate(1.0, 10.0))
-        node._accounts.of("192.0.2.1", rates, node._now_ns).charge(30.0, node._now_ns)
-        before = node._accounts.of("192.0.2.1", rates, node._now_ns).wait_s(node._now_ns)
-        clock.unix_ns += set_by_s * SECOND_NS
-        clock.passed_ns += 5 * SECOND_NS
-        after = node._accounts.of("192.0.2.1", rates, node._now_ns).wait_s(node._now_ns)
-        await node.shutdown()
-        return before, after
-
-    assert asyncio.run(run()) == pytest.approx((20.0, 15.0))
+    clock = ClockThatIsSet()
+    time, accounts, rates = SteadyTai(clock), AccountBook(), LinkRates(peer_cpu_s=Rate(1.0, 10.0))
+    accounts.of("192.0.2.1", rates, time.now_ns).charge(30.0, time.now_ns)
+    assert accounts.of("192.0.2.1", rates, time.now_ns).wait_s(time.now_ns) == pytest.approx(20.0)
+    clock.unix_ns += set_by_s * SECOND_NS
+    clock.passed_ns += 5 * SECOND_NS
+    assert accounts.of("192.0.2.1", rates, time.now_ns).wait_s(time.now_ns) == pytest.approx(15.0)

@@ -217,7 +217,7 @@ class Woken:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count: Counter[str] = Counter()
-        really = HostCalls._in_thread
+        really = HostCalls.in_thread
 
         async def in_thread(calls: HostCalls, work: Any, *arguments: Any) -> Any:
             told = work
@@ -226,7 +226,7 @@ class Woken:
             self.count[getattr(told, "__name__", "other")] += 1
             return await really(calls, work, *arguments)
 
-        monkeypatch.setattr(HostCalls, "_in_thread", in_thread)
+        monkeypatch.setattr(HostCalls, "in_thread", in_thread)
 
 
 @pytest.mark.parametrize("scheme", ["unix", "tcp", "ws"])
@@ -352,9 +352,9 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_finds_all_of_it_when_it_
             assert isinstance(server.address, TcpAddress)
             async with Ahead(server.address) as prompt, asyncio.timeout(4 * PATIENCE_S):
                 await prompt.read(lambda size: is_told(server, size))
-            await eventually(lambda: not server.node._links)
+            await eventually(lambda: not server.node.links)
             async with Ahead(server.address) as mute, asyncio.timeout(4 * PATIENCE_S):
-                await eventually(lambda: bool(server.node._links))
+                await eventually(lambda: bool(server.node.links))
                 driver = only_driver(server)
                 await eventually(lambda: driver._is_sending and driver.session.outbox.blocks > 0)
                 stream, taken = driver._stream, -1
@@ -362,7 +362,7 @@ def test_a_peer_that_does_not_read_is_not_read_from_and_finds_all_of_it_when_it_
                     taken = driver.session.bytes_in
                     await asyncio.sleep(0.2)
                 assert isinstance(stream, PipeStream)
-                waiting = stream._writer.transport.get_write_buffer_size()
+                waiting = stream.writer.transport.get_write_buffer_size()
                 unsent = driver.session.outbox.bytes
                 await mute.read(lambda size: is_told(server, size))
             return bytes(prompt.received), bytes(mute.received), waiting, unsent
@@ -403,7 +403,7 @@ def test_loops_sent_where_records_are_expected_are_taken_a_few_blocks_at_a_time(
             assert isinstance(server.address, TcpAddress)
             async with Ahead(server.address, loops=0) as peer, asyncio.timeout(PATIENCE_S):
                 await peer.say(lacked + b"\n")
-                await eventually(lambda: bool(server.node._links))
+                await eventually(lambda: bool(server.node.links))
                 session = only_driver(server).session
                 await eventually(lambda: session.machine.expects_records)
                 pieces: list[int] = []
@@ -424,12 +424,12 @@ def test_loops_sent_where_records_are_expected_are_taken_a_few_blocks_at_a_time(
 
 
 def only_driver(server: Serving) -> Driver:
-    return next(iter(server.node._links.values())).driver
+    return server.node.links[0].driver
 
 
 def is_told(server: Serving, size: int, loops: int = LOOPS) -> bool:
     """Whether a peer has read all that is said to all of its loops."""
-    if not server.node._links:
+    if not server.node.links:
         return False
     session = only_driver(server).session
     return session.blocks_in == 4 * loops + 2 and size == session.bytes_out and not session.has_data

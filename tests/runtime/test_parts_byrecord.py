@@ -27,7 +27,7 @@ from lace.records.manifest import CHUNK_LINK, TOTAL_LENGTH
 from lace.records.model import Blob, Plex, ValidRecord, sorted_headers
 from lace.records.validate import validate
 from lace.records.write import encode_record
-from lace.runtime.rules.byrecord import _HEAD_BYTES, _facts_of_blob
+from lace.runtime.rules.byrecord import HEAD_BYTES, facts_of_blob
 from lace.runtime.rules.evaluator import StoreEvaluator
 from lace.runtime.rules.partlinks import PartLinks
 from lace.runtime.rules.policy import prepare
@@ -151,10 +151,10 @@ def test_what_a_blob_says_is_read_from_its_head(tmp_path: Path) -> None:
             for data in (b"", b"x", b"y" * 3_000_000):
                 record = validate(blob(data))
                 store.put([record])
-                head = store.get_head(record.hash, _HEAD_BYTES)
+                head = store.get_head(record.hash, HEAD_BYTES)
                 assert head is not None
-                assert len(head) <= _HEAD_BYTES
-                assert list(_facts_of_blob(record.hash, head)) == list(derive_facts(record))
+                assert len(head) <= HEAD_BYTES
+                assert list(facts_of_blob(record.hash, head)) == list(derive_facts(record))
             assert store.get_head(CHUNKS[0].hash, 10) is None
 
 

@@ -128,7 +128,7 @@ def test_links_that_wait_for_roots_hold_up_no_short_question(tmp_path: Path, mon
         node = make_node(filled(RECORDS))
 
         def slow(mine: Workers, parts: Parts, source: str, longest: int) -> list[Partition]:
-            if mine is node._pools.workers:
+            if mine is node.pools.workers:
                 begun.set()
                 hold.wait(PATIENCE_S)
             return really(mine, parts, source, longest)

@@ -22,7 +22,7 @@ from lace.policy.compile import agree
 from lace.policy.operand import Module
 from lace.records.validate import validate
 from lace.runtime.link.backlog import REQUEST_BYTES, Backlog
-from lace.runtime.link.session import Session
+from lace.runtime.link.session import Session, received
 from lace.runtime.link.stepper import LinkStepper
 from lace.runtime.link.synchronous import carry_out
 from lace.runtime.node.bounds import DriveLimits
@@ -558,12 +558,10 @@ def test_nothing_is_counted_of_what_will_not_be_said() -> None:
 
 @pytest.mark.parametrize("wanted", [["a"], ["b"], ["b", "a"], ["a", "b"], []])
 def test_the_first_under_a_name_is_what_came_under_it(wanted: list[str]) -> None:
-    session = make_end(1).session
-    session._arrived = [("a", b"first"), ("b", b"other"), ("a", b"second")]
     expected = {"a": b"first", "b": b"other"}
-    received = session._received(wanted)
-    assert list(received.records) == [(name, expected[name]) for name in wanted]
-    assert received.size == 5 * len(wanted)
+    found = received([("a", b"first"), ("b", b"other"), ("a", b"second")], wanted)
+    assert list(found.records) == [(name, expected[name]) for name in wanted]
+    assert found.size == 5 * len(wanted)
 
 
 @pytest.mark.parametrize("name", ["B.short.H3", "B." + "." * 43 + ".H3", "", "a b"])

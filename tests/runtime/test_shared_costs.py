@@ -180,7 +180,7 @@ def test_an_evaluation_goes_on_for_whoever_still_waits_for_it(monkeypatch: pytes
         first = threads.submit(hosts[0].evaluate, question, calls[0])
         assert is_begun.wait(10)
         second = threads.submit(hosts[1].evaluate, question, calls[1])
-        shared = hosts[0]._sends
+        shared = hosts[0].shared
         assert isinstance(shared, followedset.SharedSet)
         while shared.asking < 2:
             pass
@@ -197,7 +197,7 @@ def test_one_that_nobody_waits_for_any_more_is_broken_off_and_who_waits_its_turn
     prepared, question = questions(JOINED)
     host.prepare(prepared, Call())
     host.evaluate(question, Call())
-    shared = host._sends
+    shared = host.shared
     assert isinstance(shared, followedset.SharedSet)
     host.store.put([validate(plex("late"))])  # else nobody has to be waited for
     call = Call()

@@ -35,13 +35,12 @@ class Links:
 
     def __init__(self) -> None:
         self.store: MemoryStore = filled()
-        self.house = GuestHouse(None)
-        self.house._ours = FairDoor(1)
-        book, terms = PolicyBook(), config_of(0, ALL).terms
+        self.house = GuestHouse(None, threads=1)
+        self.book, terms = PolicyBook(), config_of(0, ALL).terms
         prepared, self.question = questions(ALL)
         self.hosts: dict[str, LocalHost] = {}
         for name in (CROWD, LONE):
-            host = self.hosts[name] = LocalHost(self.store, terms, policies=book, house=self.house, guest=name)
+            host = self.hosts[name] = LocalHost(self.store, terms, policies=self.book, house=self.house, guest=name)
             host.prepare(prepared, Call())
             self.ask(name)
 
@@ -60,7 +59,7 @@ class Links:
 def test_a_set_that_is_of_now_is_found_while_somebody_is_at_it() -> None:
     links = Links()
     before = links.ask(LONE).own
-    with ThreadPoolExecutor(1) as threads, links.shared._busy, links.house.here(True, CROWD, Call()):
+    with ThreadPoolExecutor(1) as threads, links.shared.alone(Call()):
         assert threads.submit(links.ask, LONE).result(10).own == before
     links.store.put([validate(plex("late"))])
     assert links.ask(LONE).own != before  # what came is not overlooked
@@ -69,7 +68,10 @@ def test_a_set_that_is_of_now_is_found_while_somebody_is_at_it() -> None:
 def test_who_used_least_is_first_though_another_asked_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A crowd that waits for its turn holds nothing that others need."""
     links, order = Links(), list[Hashable]()
-    links.house._ours._waiting.charge(CROWD, 100.0)
+    with links.house.here(True, CROWD, Call()):
+        began = time.thread_time()
+        while time.thread_time() - began < 0.2:
+            pass
     really = StoreEvaluator.evaluate
 
     def evaluate(evaluator: StoreEvaluator, runtime: Any, claims: Any, call: Call) -> Delta:
@@ -79,14 +81,14 @@ def test_who_used_least_is_first_though_another_asked_before_it(monkeypatch: pyt
 
     monkeypatch.setattr(StoreEvaluator, "evaluate", evaluate)
     links.store.put([validate(plex("late"))])
-    with ThreadPoolExecutor(2) as threads:
+    with ThreadPoolExecutor(3) as threads:
         with links.house.here(True, "at work", Call()):
             futures = []
             for waiting, name in enumerate((CROWD, LONE), 1):
                 futures.append(threads.submit(links.ask, name))
-                while len(links.house._ours._waiting) < waiting:
+                while links.house.ours.waiting < waiting:
                     time.sleep(0.001)
-            assert not links.shared._busy.locked()
+            threads.submit(links.shared.keep).result(10)  # which nobody else may be at
         for future in futures:
             future.result(10)
     assert order == [LONE, CROWD]
@@ -128,7 +130,7 @@ def test_rules_of_a_peer_are_looked_through_one_after_the_other(monkeypatch: pyt
     with ThreadPoolExecutor(1) as threads:
         with links.house.here(False, "at work", Call()):
             asking = threads.submit(host.evaluate, question, Call())
-            while not len(links.house._guests._waiting):
+            while not links.house.guests.waiting:
                 assert not asking.done(), asking.result()
                 time.sleep(0.001)
             assert begun == []
@@ -148,7 +150,7 @@ def test_of_many_links_that_come_to_rest_one_prepares_and_in_its_turn(monkeypatc
     with ThreadPoolExecutor(2) as threads:
         with links.house.here(True, "at work", Call()):
             resting = [threads.submit(host.rest, Call()) for host in links.hosts.values()]
-            while len(links.house._ours._waiting) < len(resting):
+            while links.house.ours.waiting < len(resting):
                 time.sleep(0.001)
             assert prepared == []
         for future in resting:
@@ -161,7 +163,7 @@ def test_who_has_left_prepares_for_nothing() -> None:
     links, call = Links(), Call()
     with ThreadPoolExecutor(1) as threads, links.house.here(True, "at work", Call()):
         resting = threads.submit(links.hosts[LONE].rest, call)
-        while not len(links.house._ours._waiting):
+        while not links.house.ours.waiting:
             time.sleep(0.001)
         call.cancel()
         with pytest.raises(Cancelled):
@@ -171,7 +173,7 @@ def test_who_has_left_prepares_for_nothing() -> None:
 
 def test_a_crowd_with_ever_other_rules_does_not_have_our_own_forgotten() -> None:
     links = Links()
-    ours, book = links.shared, links.hosts[LONE]._policies
+    ours, book = links.shared, links.book
     for host in links.hosts.values():
         host.close()
     for number in range(20):
@@ -181,14 +183,14 @@ def test_a_crowd_with_ever_other_rules_does_not_have_our_own_forgotten() -> None
         host.prepare(prepared, Call())
         host.evaluate(question, Call())
         host.close()
-    assert len(book._known) <= 5  # of a crowd no more than before
+    assert book.known <= 5  # of a crowd no more than before
     for number in range(20):  # as for a crowd with ever other keys: the text that comes is our own
         made = LocalHost(links.store, config_of(0, group_module(f"k{number}")).terms, policies=book, guest=CROWD)
         prepared, question = questions(group_module(f"k{number}"))
         made.prepare(prepared, Call())
         made.evaluate(question, Call())
         made.close()
-    assert len(book._known) <= 8
+    assert book.known <= 8
     prepared, question = questions(ALL)
     again = LocalHost(links.store, config_of(0, ALL).terms, policies=book, house=links.house, guest=LONE)
     again.prepare(prepared, Call())

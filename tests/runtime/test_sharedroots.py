@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 import time
 from collections.abc import Iterator
 from io import BytesIO
@@ -90,8 +92,8 @@ def test_worker_processes_work_out_their_shares(workers: Workers) -> None:
 
 
 def test_workers_that_died_cost_no_root(workers: Workers) -> None:
-    assert workers._pool is not None
-    for worker in workers._pool._workers:
-        worker._process.kill()
+    assert workers.pids()
+    for pid in workers.pids():
+        os.kill(pid, signal.SIGKILL)
     parts, expected = work(4_500)
     assert workers.summarise(parts, SOURCE, LONGEST) == expected

@@ -11,7 +11,7 @@ from lace.records.model import Blob
 from lace.records.validate import ValidRecord, validate
 from lace.records.write import encode_record
 from lace.runtime.host.storedbatches import stored_batches
-from lace.runtime.node.bounds import Fitting
+from lace.runtime.link.stepper import Fitting
 from lace.store import MemoryStore
 from lace.thresholds import LoadThresholds
 from tries import tries

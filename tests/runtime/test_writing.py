@@ -9,7 +9,6 @@ import pytest
 
 from interlace.pair import ALL, config_of
 from lace.errors import TransportError
-from lace.interlace import effects as asked
 from lace.interlace.vocabulary import NOT_AVAILABLE
 from lace.notation.fact import FactColumn
 from lace.runtime.link.session import Session
@@ -63,7 +62,8 @@ def session_that_says(count: int) -> tuple[Session, bytes]:
     """So many lines, and what they are."""
     session = Session(config_of(0, ALL))
     names = [bogus(number.to_bytes(4, "big")) for number in range(count)]
-    session._carry_out([asked.SendFacts(FactColumn(NOT_AVAILABLE, names)), asked.EndBlock()])
+    session.outbox.put_facts(FactColumn(NOT_AVAILABLE, names), packs=False)
+    session.outbox.end_block()
     return session, b"".join(b"NotAvailable('%s')\n" % name.encode() for name in names) + b"\n"
 
 

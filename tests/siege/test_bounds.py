@@ -15,6 +15,7 @@ import pytest
 
 from interlace.pair import ALL, blob, config_of, group_module
 from interop.harness import CLOCK, PATIENCE_S, serving, terms_of
+from lace.iltp.reader import StreamReader
 from lace.limits import SECOND_NS
 from lace.policy.select import select_all
 from lace.runtime.link.backlog import CLAIM_BYTES, LINE_FACTOR
@@ -40,7 +41,7 @@ LISTING = speech.listing(speech.bogus(number.to_bytes(4, "big")) for number in r
 
 def test_a_long_listing_is_read_in_pieces_of_about_a_millisecond() -> None:
     """Whatever came at once: between two pieces the others have their turn."""
-    reader = Session(config_of(1, select_all()))._reader
+    reader = StreamReader()
     reader.receive(speech.PREFACE.encode() + LISTING)
     sizes = []
     while items := reader.read_block():
@@ -82,13 +83,13 @@ def test_a_listing_counts_while_it_is_read_and_nothing_of_it_after_the_cut(tmp_p
     async def run() -> tuple[int, int, int]:
         limits = NodeLimits(store_poll_s=0.02, shutdown_grace_s=1.0)
         async with serving([blob(b"one")], tmp_path, "tcp", terms_of(select_all()), limits=limits) as server:
-            strangers = server.node._strangers
+            strangers = server.node.strangers
             stream = await dial(server.address, TransportOptions(clock=CLOCK.tai))
             await stream.send(speech.opening() + LISTING[:-1])  # its block is not at its end
             async with asyncio.timeout(PATIENCE_S):
-                while not any(_held(link) >= LINE_FACTOR * (len(LISTING) - 1) for link in server.node._links.values()):
+                while not any(_held(link) >= LINE_FACTOR * (len(LISTING) - 1) for link in server.node.links):
                     await asyncio.sleep(0.01)
-            held = sum(map(_held, server.node._links.values()))
+            held = sum(map(_held, server.node.links))
             await stream.send(LISTING[-200:].split(b"\n", 1)[1][:-1])  # the budget is told before more is read
             async with asyncio.timeout(PATIENCE_S):
                 while sum(budget.held for budget in strangers) < held:
@@ -107,30 +108,27 @@ def _held(link: OpenLink) -> int:
 
 
 def test_nothing_is_begun_for_a_peer_that_left_while_it_waited_for_a_place(tmp_path: Path) -> None:
-    async def run() -> tuple[int, list[str]]:
-        refused: list[str] = []
+    async def run() -> int:
         limits = NodeLimits(max_links=1, max_links_per_peer=8, yield_after_s=60.0, store_poll_s=0.02)
         async with serving([blob(b"one")], tmp_path, "tcp", terms_of(ALL), limits=limits) as server:
-            server.node._reports.hooks.on_trouble = refused.append
             first = await dial(server.address, TransportOptions(clock=CLOCK.tai))
             await first.send(speech.PREFACE.encode())
             async with asyncio.timeout(PATIENCE_S):
-                while not server.node._links:
+                while not server.node.links:
                     await asyncio.sleep(0.01)
             late = [await dial(server.address, TransportOptions(clock=CLOCK.tai)) for _ in range(3)]
             async with asyncio.timeout(PATIENCE_S):
-                while len(server.node._waiting) < len(late):
+                while len(server.node.waiting) < len(late):
                     await asyncio.sleep(0.005)
                 for one in late:
                     await one.send(speech.opening() + b"\n\n")
                     await one.close()
                 first.abort()
-                while len(server.node._waiting):
+                while len(server.node.waiting):
                     await asyncio.sleep(0.01)
-            return server.node._numbers, refused
+            return server.node.metrics.get("connections_total", "accepted")
 
-    begun, _ = asyncio.run(run())
-    assert begun == 1
+    assert asyncio.run(run()) == 1
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "ws"])
@@ -143,9 +141,9 @@ def test_what_a_flood_left_behind_is_not_read_to_its_end(tmp_path: Path, scheme:
             stream = await dial(server.address, TransportOptions(clock=CLOCK.tai))
             await stream.send(speech.opening() + b"\n\n")
             async with asyncio.timeout(PATIENCE_S):
-                while not server.node._links:
+                while not server.node.links:
                     await asyncio.sleep(0.01)
-            driver = next(iter(server.node._links.values())).driver
+            driver = server.node.links[0].driver
             reading = asyncio.create_task(_read_on(stream))  # else the kernel would tell the server, and drop it all
             sent = 0
             with contextlib.suppress(TimeoutError):  # sooner or later the server reads no more for a while
@@ -172,7 +170,7 @@ async def _read_on(stream: ByteStream) -> None:
 def _hang_up(stream: object) -> None:
     """As when a process ends: nothing more is said, and what was said before still arrives."""
     assert isinstance(stream, PipeStream | WebSocketStream)
-    transport = stream._writer.transport if isinstance(stream, PipeStream) else stream._connection.transport
+    transport = stream.writer.transport if isinstance(stream, PipeStream) else stream.connection.transport
     transport.close()
 
 
@@ -292,7 +290,7 @@ def test_strangers_may_hold_less_than_the_growth_that_a_siege_allows() -> None:
 
 
 @pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+def tool(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(sys, "path", ["", *sys.path, str(ROOT / "bench")])
     spec = importlib.util.spec_from_file_location("siege_tool", ROOT / "tools" / "siege.py")
     assert spec is not None
@@ -300,9 +298,6 @@ def tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "siege_tool", module)
     spec.loader.exec_module(module)
-    import report  # type: ignore[import-not-found]
-
-    monkeypatch.setattr(report, "RESULTS", tmp_path)
     return module
 
 
@@ -336,11 +331,11 @@ def test_a_control_explains_a_broken_bound_and_never_mends_it(
 def test_what_was_found_is_written_before_the_run_is_over_and_says_that_it_is_a_part(
     tool: ModuleType, tmp_path: Path
 ) -> None:
-    tool.publish([found(tool)], 98, 1000)
+    tool.publish([found(tool)], 98, 1000, tmp_path)
     written = json.loads((tmp_path / "siege.json").read_text(encoding="utf-8"))
     assert [len(row) == len(written["columns"]) for row in written["rows"]] == [True]
     assert any("1 of 98 sieges" in note for note in written["notes"])
-    tool.publish([found(tool)], 1, 1000)
+    tool.publish([found(tool)], 1, 1000, tmp_path)
     written = json.loads((tmp_path / "siege.json").read_text(encoding="utf-8"))
     assert not any("have not been run" in note for note in written["notes"])
 
@@ -350,7 +345,7 @@ def test_both_shares_are_published_by_the_letter_and_beside_as_much_other_work(
 ) -> None:
     """Of two cores an army takes one: what that costs any exchange is told, and mends nothing."""
     results = [found(tool), found(tool, worst_s=0.6, burn_s=0.5), found(tool, worst_s=0.6, burn_s=0.11)]
-    tool.publish([*results, found(tool, worst_s=0.6)], 4, 100_000)
+    tool.publish([*results, found(tool, worst_s=0.6)], 4, 100_000, tmp_path)
     written = json.loads((tmp_path / "siege.json").read_text(encoding="utf-8"))
     assert [row[-1] == "holds" for row in written["rows"]] == [True, False, False, False]
     letter, beside = (claim for claim in written["claims"] if "within 5 times" in claim["text"])
@@ -381,7 +376,7 @@ def test_how_a_server_ended_counts_for_all_its_plays_and_is_told_with_its_last_w
     code: int, end_s: float, is_told: bool, tool: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     garrison = tool.Garrison(10, Path())
-    garrison._folder = tempfile.TemporaryDirectory()
+    garrison.folder = tempfile.TemporaryDirectory()
     garrison.fortress = SimpleNamespace(stop=lambda: (code, end_s), log=lambda: "much\n" * 999 + "the last word")
     assert garrison.note(found(tool)) == []
     assert garrison.note(found(tool, name="another")) == []

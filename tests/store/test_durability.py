@@ -14,13 +14,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import lace
 from lace.datalog.language.syntax import Fact
-from lace.errors import NotFound, StoreError
+from lace.errors import NotFound, StoreDamaged, StoreError
 from lace.facts.derive import derive_facts
 from lace.facts.predicates import HAVE, RECORD_PREDICATES
 from lace.limits import StoreLimits
@@ -29,6 +30,7 @@ from lace.records.validate import validate
 from lace.store import SQLiteStore, open_store
 from lace.store.columns.tables import schema
 from store.samples import assortment, blob, plex
+from store.test_integrity import old_store
 
 TESTS = Path(__file__).parent.parent
 PROGRAM = str(Path(__file__).parent / "processes.py")
@@ -250,43 +252,44 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
         open_store(path)
 
 
-def nothing(_: sqlite3.Connection) -> None:
-    """A migration that only has statements."""
-
-
 def test_an_older_store_is_brought_up_to_date_by_whoever_may_write_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.lace"
-    with open_store(path, create=True) as store:
-        store.put(assortment())
-    monkeypatch.setattr(
-        schema, "MIGRATIONS", (*schema.MIGRATIONS, ("CREATE TABLE later(x);\nINSERT INTO later VALUES (7);\n", nothing))
-    )
+    old_store(path)
     with monkeypatch.context() as forbidden:
         forbidden.setattr(os, "access", lambda *_: False)  # the tests may run as a user who may write everything
-        with pytest.raises(StoreError, match=f"old schema {len(schema.MIGRATIONS) - 1}"):
+        with pytest.raises(StoreError, match="old schema 1"):
             open_store(path, read_only=True)
     with open_store(path, read_only=True) as store:
-        assert store.file.connection.execute("SELECT x FROM later").fetchall() == [(7,)]
+        assert schema.version_of(store.file.connection) == len(schema.MIGRATIONS)
         require_whole(store, [record.hash for record in assortment()])
     open_store(path, read_only=True).close()
 
 
-def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.lace"
-    open_store(path, create=True).close()
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            schema,
-            "MIGRATIONS",
-            (*schema.MIGRATIONS, ("CREATE TABLE later(x);\nINSERT INTO nowhere VALUES (7);\n", nothing)),
-        )
-        with pytest.raises(StoreError, match="nowhere"):
-            open_store(path)
+    old_store(path)
+    before = everything_in(path)
+    with closing(sqlite3.connect(path)) as connection:
+        state = connection.execute("SELECT * FROM state").fetchall()
+        connection.execute("DELETE FROM state")  # which sums cannot be written into
+        connection.commit()
+    with pytest.raises(StoreDamaged, match="a lace has one row of counters"):
+        open_store(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executemany(f"INSERT INTO state VALUES ({', '.join('?' * len(state[0]))})", state)
+        connection.commit()
+    assert everything_in(path) == before
     with open_store(path) as store:
-        tables = store.file.connection.execute("SELECT name FROM sqlite_master").fetchall()
-        assert ("later",) not in tables
+        require_whole(store, [record.hash for record in assortment()])
+
+
+def everything_in(path: Path) -> list[str]:
+    """The file as statements, with its version."""
+    with closing(sqlite3.connect(path)) as connection:
+        version = connection.execute("PRAGMA user_version").fetchone()
+        return [f"version {version[0]}", *connection.iterdump()]
 
 
 DAMAGE = {
@@ -317,6 +320,17 @@ def test_the_integrity_check_finds_damage(tmp_path: Path, statements: str) -> No
             store.file.connection.execute(statement)
         store.file.forget()
         assert any(DAMAGE[statements] in problem for problem in store.check_integrity())
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_file_without_its_row_of_counters_is_damaged(tmp_path: Path, read_only: bool) -> None:
+    path = tmp_path / "a.lace"
+    open_store(path, create=True).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM state")
+        connection.commit()
+    with pytest.raises(StoreDamaged, match="a lace has one row of counters, and this file has none"):
+        open_store(path, read_only=read_only)
 
 
 def test_a_closed_store_says_so(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from lace.errors import StoreDamaged
 from lace.store import open_store
 from lace.store.columns.dictionary.bulk import bulk_keys
 from lace.store.columns.dictionary.keyindex import KEY_BITS
-from lace.store.columns.dictionary.symbols import SymbolTable, _is_prime, keyed_hash, new_secret, plain_keys
+from lace.store.columns.dictionary.symbols import SymbolTable, is_prime, keyed_hash, new_secret, plain_keys
 from lace.store.columns.segments.segment import as_codes
 from lace.store.columns.tables import schema
 from lace.thresholds import StoreThresholds
@@ -135,8 +135,8 @@ def test_no_composite_passes_for_a_prime() -> None:
         for number in range(19, 2000, 2)
         if all(number % divisor for divisor in range(3, 45, 2) if divisor < number)
     }
-    assert {number for number in range(19, 2000, 2) if _is_prime(number)} == primes
-    assert not any(map(_is_prime, (3215031751, 2152302898747, 3474749660383)))  # strong pseudoprimes to 4, 5, 6 bases
+    assert {number for number in range(19, 2000, 2) if is_prime(number)} == primes
+    assert not any(map(is_prime, (3215031751, 2152302898747, 3474749660383)))  # strong pseudoprimes to 4, 5, 6 bases
 
 
 @given(st.lists(st.tuples(st.text(max_size=70), st.sampled_from([1, 2, 300])), max_size=8), st.integers(0, 9))

@@ -302,9 +302,9 @@ def test_a_fresh_file_that_lacks_records_does_not_take_the_place(
 
 
 def _rows() -> object:
-    from lace.store.columns.store import _WrittenRows
+    from lace.store.columns.store import WrittenRows
 
-    return _WrittenRows([], [])
+    return WrittenRows([], [])
 
 
 @pytest.mark.parametrize("moved", [("",), ("", "-wal")])

@@ -171,9 +171,9 @@ def test_of_a_crowd_that_comes_at_once_a_few_are_accepted_in_each_round_and_nobo
 def standing(listener: object) -> int:
     """How many were accepted: among the streams, or before their upgrade."""
     if isinstance(listener, WebSocketListener):
-        return len(listener._door.half_open)
+        return len(listener.door.half_open)
     assert isinstance(listener, PipeListener)
-    return len(listener._accepted._waiting)
+    return listener.accepted.waiting
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the state of a connection")

@@ -101,7 +101,7 @@ def test_a_connection_that_is_dropped_with_bytes_unparsed_has_ended_for_everybod
     """Whoever waits for its end, the task of its handler first, would be left behind for each such connection."""
 
     async def play(client: Hostile, stream: ByteStream) -> None:
-        connection: Any = stream._connection  # type: ignore[attr-defined]  # a WebSocketStream
+        connection: Any = stream.connection  # type: ignore[attr-defined]  # a WebSocketStream
         connection.turns = Unhurried()
         await client.send(frame(b"unparsed"))
         while not connection.has_backlog:
@@ -182,7 +182,7 @@ def test_whoever_has_upgraded_says_its_first_words_though_a_crowd_asks_to_upgrad
     """Requests wait for each other: frames do not wait for them, for each of them is charged as a hundred frames."""
 
     async def play(client: Hostile, stream: ByteStream) -> None:
-        connection = cast(Any, stream)._connection
+        connection = cast(Any, stream).connection
         assert connection.requests is not connection.turns
         crowd = Pretended("crowd", 10**9, [], connection.requests)
         connection.requests.charge(connection.network, 1000.0)

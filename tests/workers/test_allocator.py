@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import platform
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_where_there_is_nothing_to_set_nothing_is_set(monkeypatch: pytest.Monkey
     assert not give_back()
     assert not keep_freed_memory()
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    monkeypatch.setitem(sys.modules, "ctypes", SimpleNamespace(CDLL=lambda _: object()))  # type: ignore[arg-type]
     assert not give_back()
     assert not keep_freed_memory()
 

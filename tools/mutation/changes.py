@@ -129,7 +129,7 @@ def _lines(node: ast.AST) -> range:
     return range(getattr(node, "lineno", spoken.lineno), (spoken.end_lineno or spoken.lineno) + 1)
 
 
-def _all_of(package: str) -> Iterator[Mutant]:
+def mutants_of(package: str) -> Iterator[Mutant]:
     for path in sorted((SOURCE / package).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         written = text.splitlines()
@@ -140,7 +140,7 @@ def _all_of(package: str) -> Iterator[Mutant]:
 
 def all_of(packages: list[str], *, mean_the_same: bool = False) -> list[Mutant]:
     """All mutants of some packages that may mean something; or those for which somebody wrote down why they do not."""
-    mutants = (mutant for package in packages for mutant in _all_of(package))
+    mutants = (mutant for package in packages for mutant in mutants_of(package))
     return [mutant for mutant in mutants if mutant.is_known_to_mean_the_same == mean_the_same]
 
 

@@ -75,14 +75,14 @@ class Note:
         return self._memory[:].rstrip(b"\0").decode(errors="replace")
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def codes(code: CodeType) -> Iterator[CodeType]:
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             yield inner
-            yield from _codes(inner)
+            yield from codes(inner)
 
 
-def _place(code: CodeType) -> tuple[object, ...]:
+def place(code: CodeType) -> tuple[object, ...]:
     """What a code keeps while its inside changes: its name and where its text begins."""
     return (code.co_qualname, code.co_firstlineno, next(iter(code.co_positions()), None))
 
@@ -129,10 +129,10 @@ class Imported:
             return True  # whoever imports it will get it
         for cached in self._caches:
             cached.cache_clear()
-        changed = {_place(code): code for code in _codes(compile(mutated(mutant), str(mutant.source), "exec"))}
+        changed = {place(code): code for code in codes(compile(mutated(mutant), str(mutant.source), "exec"))}
         found = False
         for function in self._functions[str(mutant.source)]:
-            code = changed.get(_place(function.__code__), function.__code__)
+            code = changed.get(place(function.__code__), function.__code__)
             if code != function.__code__:
                 try:
                     function.__code__ = code

@@ -40,7 +40,7 @@ _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LF, _HASH = 0x0A, 0x23
 _LONGEST_MARKER = max(map(len, MARKERS))
 FACT_ITEM_BYTES = 1 << 12  # what an item of fact lines counts for beside them: many short ones cost most
-_SHORT_RECORD = 1 << 16  # bytes; a longer one is not put together before it is read
+SHORT_RECORD_BYTES = 1 << 16  # bytes; a longer one is not put together before it is read
 # What `RecordItem._make` does, without a Python frame for each of very many.
 _make = cast("Callable[[tuple[str, bytes]], RecordItem]", partial(tuple.__new__, RecordItem))
 
@@ -65,7 +65,7 @@ class StreamReader:
     ) -> None:
         self._limits = limits or StreamLimits()
         self._record_limits = records or RecordLimits()
-        self._max_block_bytes = max_block_bytes
+        self.max_block_bytes = max_block_bytes
         self._at_once = fact_bytes_at_once
         # Possessive, so that a long run is matched in one pass without a backtracking stack.
         self._fact_run = re.compile(rb"(?:[A-Za-z][^\n]{0,%d}+\n)++" % (self._limits.max_fact_line_bytes - 1))
@@ -231,12 +231,12 @@ class StreamReader:
 
     def _add_run(self, run: bytes, start: int) -> None:
         self._comment_allowed = True
-        room = self._max_block_bytes - self._block_bytes
+        room = self.max_block_bytes - self._block_bytes
         if len(run) <= room:
             self._add_facts(run, start)
             return
         self._add_facts(run[: run.rfind(b"\n", 0, room) + 1], start)
-        self._refuse(f"a fact block has at most {self._max_block_bytes} bytes", "block-size")
+        self._refuse(f"a fact block has at most {self.max_block_bytes} bytes", "block-size")
 
     def _add_facts(self, run: bytes, start: int) -> None:
         """Whole fact lines; those before a faulty one count."""
@@ -325,7 +325,7 @@ class StreamReader:
         """Whether a short record begins here that the chunk ends in, with nothing to say against it so far."""
         chunk, start = self._source.head
         line_end = chunk.find(b"\n", start)
-        if line_end == -1 or len(chunk) - start > _SHORT_RECORD:
+        if line_end == -1 or len(chunk) - start > SHORT_RECORD_BYTES:
             return False
         if self.record_gate is not None:
             self.record_gate(claimed_hash(chunk[start:line_end]))
@@ -333,7 +333,7 @@ class StreamReader:
             end = delimit(chunk, start, self._record_limits)
         except InvalidStream:
             return False
-        return end is None or end - start <= _SHORT_RECORD
+        return end is None or end - start <= SHORT_RECORD_BYTES
 
     def _take_whole_records(self) -> bool:
         """Records that lie whole in the first chunk, each found by one match; False if the first needs the long way."""

@@ -65,9 +65,9 @@ def parse_marker_line(line: bytes) -> ResourceName:
 
 def check_resource(resource: Resource, limits: EngineLimits | None = None) -> None:
     """Raise InvalidStream unless the bytes are canonical as they stand and hash to the announced id."""
-    identify = _identify_again if len(resource.text) <= _REMEMBERED_BYTES else _identify
+    identified = _identify_again if len(resource.text) <= _REMEMBERED_BYTES else identify
     try:
-        found = identify(resource, limits or EngineLimits())
+        found = identified(resource, limits or EngineLimits())
     except InvalidInput as error:  # 060-RES-25, 060-RES-36: nothing is made canonical after receipt
         raise InvalidStream(error.message, rule="resource-body", place=resource.id, found=error.found) from error
     except LimitExceeded as error:
@@ -78,7 +78,7 @@ def check_resource(resource: Resource, limits: EngineLimits | None = None) -> No
         )
 
 
-def _identify(resource: Resource, limits: EngineLimits) -> str:
+def identify(resource: Resource, limits: EngineLimits) -> str:
     """The id that canonical bytes have; raises if they are not canonical."""
     if resource.kind == ResourceKind.LACEGRAM:  # 060-RES-26
         return str(Lacegram.parse_canonical(resource.text, limits=limits, name=resource.id).id)
@@ -87,7 +87,7 @@ def _identify(resource: Resource, limits: EngineLimits) -> str:
 
 @lru_cache(maxsize=64)  # the same few small texts come over many links; what is refused is raised and not kept
 def _identify_again(resource: Resource, limits: EngineLimits) -> str:
-    return _identify(resource, limits)
+    return identify(resource, limits)
 
 
 def fault_of(resource: Resource, limits: EngineLimits | None = None) -> InvalidStream | None:

@@ -51,8 +51,8 @@ def check(
         reasons = verify(signature_tasks(columns))
         if _leaves_no_question(columns, reasons, claimed):
             return Checked(list(range(len(frames))), [], encode_columns(columns, frames).pack())
-        return _check_each(frames, limits, lambda _: reasons, claimed)
-    return _check_each(frames, limits, verify, claimed)
+        return check_each(frames, limits, lambda _: reasons, claimed)
+    return check_each(frames, limits, verify, claimed)
 
 
 def encoded(frames: Sequence[bytes], limits: RecordLimits) -> EncodedBatch:
@@ -75,9 +75,7 @@ def _leaves_no_question(columns: PartColumns, reasons: list[str | None], claimed
     )
 
 
-def _check_each(
-    frames: Sequence[bytes], limits: RecordLimits, verify: Verify, claimed: Sequence[str] | None
-) -> Checked:
+def check_each(frames: Sequence[bytes], limits: RecordLimits, verify: Verify, claimed: Sequence[str] | None) -> Checked:
     """`check` record by record."""
     valid: dict[RecordHash, ValidRecord] = {}
     kept: list[int] = []

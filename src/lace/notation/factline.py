@@ -86,7 +86,7 @@ def parse_plain_run(run: bytes) -> Sequence[Fact] | None:
     if not run.isascii():
         return None
     text = run.decode("ascii")
-    alike = _parse_column(text) or _parse_alike(text)
+    alike = _parse_column(text) or parse_alike(text)
     if alike is not None:
         return alike
     found = _PLAIN_LINES.findall(text)
@@ -123,7 +123,7 @@ def _parse_column(text: str) -> FactColumn | None:
     return FactColumn(Predicate(name, len(values) + 1), firsts, values)
 
 
-def _parse_alike(text: str) -> list[Fact] | None:
+def parse_alike(text: str) -> list[Fact] | None:
     """The facts of plain lines that all have the same predicate, as those of a long listing do; else None."""
     name = text[: text.find("(")]
     begins, ends = f"{name}('", "')\n"

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from struct import pack, unpack
 from typing import NamedTuple
 
-_IV = (0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19)
+IV = (0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19)
 _ORDER = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)  # of message words, from round to round
-_CHUNK_START, _CHUNK_END, _PARENT, _ROOT, _CONTEXT, _MATERIAL = 1, 2, 4, 8, 32, 64
+_CHUNK_START, _CHUNK_END, PARENT, _ROOT, _CONTEXT, _MATERIAL = 1, 2, 4, 8, 32, 64
 _MASK = 0xFFFFFFFF
 _CHUNK, _BLOCK = 1024, 64
 _LEAST_LANES, _MOST_LANES = 4, 128  # fewer gain nothing; more are hardly faster, and hold every word as a number
@@ -28,9 +28,9 @@ _COLUMNS_AND_DIAGONALS = (
 Words = tuple[int, ...]
 
 
-def _compress(key: Words, block: Words, counter: int, length: int, flags: int) -> Words:
+def compress(key: Words, block: Words, counter: int, length: int, flags: int) -> Words:
     """The compression function: 16 words, of which the first eight chain on."""
-    return _mixed([*key, *_IV[:4], counter & _MASK, counter >> 32, length, flags], block, _MASK)
+    return _mixed([*key, *IV[:4], counter & _MASK, counter >> 32, length, flags], block, _MASK)
 
 
 def _mixed(state: list[int], block: Sequence[int], mask: int) -> Words:
@@ -63,11 +63,11 @@ def _gathered(chained: Sequence[int], lanes: int) -> list[Words]:
     return list(zip(*(unpack(f"<{lanes}Q", word.to_bytes(8 * lanes, "little")) for word in chained), strict=True))
 
 
-def _subtree(key: Words, data: bytes, first: int, flags: int) -> Words:
+def subtree(key: Words, data: bytes, first: int, flags: int) -> Words:
     """The chaining words of a whole subtree: of as many chunks as a power of two says."""
     lanes = len(data) // _CHUNK
     ones, words = _spread([1] * lanes), unpack(f"<{len(data) // 4}I", data)
-    mask, wide_iv = ones * _MASK, [word * ones for word in _IV[:4]]
+    mask, wide_iv = ones * _MASK, [word * ones for word in IV[:4]]
     counters = [_spread([at & _MASK for at in range(first, first + lanes)])]
     counters += [_spread([at >> 32 for at in range(first, first + lanes)])]
     chained: Sequence[int] = [word * ones for word in key]
@@ -77,7 +77,7 @@ def _subtree(key: Words, data: bytes, first: int, flags: int) -> Words:
         chained = _mixed([*chained, *wide_iv, *counters, _BLOCK * ones, marks * ones], message, mask)[:8]
     nodes = _gathered(chained, lanes)
     while len(nodes) > 1:
-        nodes = _parents(key, nodes, flags | _PARENT)
+        nodes = _parents(key, nodes, flags | PARENT)
     return nodes[0]
 
 
@@ -86,7 +86,7 @@ def _parents(key: Words, nodes: Sequence[Words], flags: int) -> list[Words]:
     lanes = len(nodes) // 2
     ones = _spread([1] * lanes)
     message = [_spread([node[at] for node in nodes[side::2]]) for side in (0, 1) for at in range(8)]
-    state = [word * ones for word in (*key, *_IV[:4], 0, 0, _BLOCK, flags)]
+    state = [word * ones for word in (*key, *IV[:4], 0, 0, _BLOCK, flags)]
     return _gathered(_mixed(state, message, ones * _MASK)[:8], lanes)
 
 
@@ -100,22 +100,22 @@ class _TreeNode(NamedTuple):
     flags: int
 
     def chain(self) -> Words:
-        return _compress(*self)[:8]
+        return compress(*self)[:8]
 
     def output(self, length: int) -> bytes:
         flags = self.flags | _ROOT
         counters = range(-(-length // _BLOCK))
-        words = [_compress(self.key, self.block, counter, self.length, flags) for counter in counters]
+        words = [compress(self.key, self.block, counter, self.length, flags) for counter in counters]
         return b"".join(pack("<16I", *one) for one in words)[:length]
 
 
-def _chunk(key: Words, data: bytes, counter: int, flags: int) -> _TreeNode:
+def chunk(key: Words, data: bytes, counter: int, flags: int) -> _TreeNode:
     """One chunk of up to 1,024 bytes."""
     chained, start = key, _CHUNK_START
     last = max(0, (len(data) - 1) // _BLOCK * _BLOCK)
     for at in range(0, last, _BLOCK):
         words = unpack("<16I", data[at : at + _BLOCK])
-        chained = _compress(chained, words, counter, _BLOCK, flags | start)[:8]
+        chained = compress(chained, words, counter, _BLOCK, flags | start)[:8]
         start = 0
     rest = data[last:]
     return _TreeNode(chained, unpack("<16I", rest.ljust(_BLOCK, b"\0")), counter, len(rest), flags | start | _CHUNK_END)
@@ -125,7 +125,7 @@ class PlainBlake3:
     """The surface of the compiled `blake3.blake3` as far as Lace uses it."""
 
     def __init__(self, data: bytes | bytearray | memoryview = b"", /, *, derive_key_context: str | None = None) -> None:
-        self._key, self._flags = _IV, 0
+        self._key, self._flags = IV, 0
         if derive_key_context is not None:
             deriver = PlainBlake3()
             deriver._flags = _CONTEXT
@@ -155,9 +155,9 @@ class PlainBlake3:
             chunks = self._chunks_at_once((left - 1) // _CHUNK)
             end = at + chunks * _CHUNK
             if chunks > 1:
-                chained = _subtree(self._key, fed[at:end], self._count, self._flags)
+                chained = subtree(self._key, fed[at:end], self._count, self._flags)
             else:
-                chained = _chunk(self._key, fed[at:end], self._count, self._flags).chain()
+                chained = chunk(self._key, fed[at:end], self._count, self._flags).chain()
             at = end
             self._count += chunks
             subtrees = self._count // chunks
@@ -175,10 +175,10 @@ class PlainBlake3:
 
     def digest(self, length: int = 32) -> bytes:
         """The hash of everything fed so far, as many bytes of it as asked for."""
-        node = _chunk(self._key, self._waiting, self._count, self._flags)
+        node = chunk(self._key, self._waiting, self._count, self._flags)
         for left in reversed(self._stack):
             node = self._parent(left, node.chain())
         return node.output(length)
 
     def _parent(self, left: Words, right: Words) -> _TreeNode:
-        return _TreeNode(self._key, (*left, *right), 0, _BLOCK, self._flags | _PARENT)
+        return _TreeNode(self._key, (*left, *right), 0, _BLOCK, self._flags | PARENT)

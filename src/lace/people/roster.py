@@ -188,8 +188,3 @@ class PeopleStanding:
                     is_withdrawn=key in withdrawn,
                     admitted=tuple(sorted(admitted[key])),
                 )
-
-
-def roster_of(store: RecordStore, root: Root) -> Roster:
-    """Everybody of a group, by the people records that a lace holds."""
-    return PeopleStanding(store, root).roster()

@@ -11,7 +11,6 @@ from itertools import chain, islice
 
 from lace.notation.identifiers import Verifier
 from lace.records.coordinate import VersionChoice
-from lace.records.retraction import ALL
 from lace.records.tip import LOOKED_AT, JudgedVersion, TipPolicy, VersionState, judged, newest_by_writer, standing
 from lace.store.base import Entry, RecordStore
 from lace.values import dataclass
@@ -108,11 +107,6 @@ def withdrawal(versions: Versions, policy: TipPolicy) -> Entry | None:
 def is_retraction(found: JudgedVersion[Entry]) -> bool:
     """Whether a version withdraws others, and is not withdrawn itself."""
     return found.state is VersionState.RETRACTS
-
-
-def withdraws_everything(entry: Entry) -> bool:
-    """Whether a retraction withdraws all earlier versions."""
-    return ALL in entry.withdraws
 
 
 def _readable(

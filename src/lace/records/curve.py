@@ -20,7 +20,9 @@ from typing import Any, NamedTuple
 from lace.records import exact, libsecp
 from lace.records.exact import N
 
-_ffi, _lib = libsecp.binding()
+_ffi: Any = None  # the library, and a context of it; `use_library` sets them
+_lib: Any = None
+_context: Any = None
 Combine = Callable[[bytes, int, int], bytes | None]
 _COMPRESSED = 258  # SECP256K1_EC_COMPRESSED
 _EVEN = b"\x02"
@@ -56,7 +58,7 @@ def combiner() -> Combine:
 
 
 def _library_combiner() -> Combine:
-    context = _CONTEXT
+    context = _context
     signature = _ffi.new("secp256k1_ecdsa_recoverable_signature *")
     point = _ffi.new("secp256k1_pubkey *")
     serialized = _ffi.new("unsigned char [33]")
@@ -114,7 +116,7 @@ def all_hold(equations: Sequence[Equation], randomness: Callable[[int], bytes] =
     owner = _ffi.new("secp256k1_pubkey[]", len(rxs) + len(by_key))  # holds the memory that the pointers lead to
     points = [owner + at for at in range(len(rxs) + len(by_key))]
     compressed = [_EVEN + x for x in (*rxs, *by_key)]
-    if not all(map(_lib.secp256k1_ec_pubkey_parse, repeat(_CONTEXT), points, compressed, repeat(33))):
+    if not all(map(_lib.secp256k1_ec_pubkey_parse, repeat(_context), points, compressed, repeat(33))):
         return False
     nonces, keys = points[: len(equations)], points[len(equations) :]
     factors = b"".join([(factor % N).to_bytes(_FACTOR_BYTES, "big") for factor in by_key.values()])
@@ -155,7 +157,7 @@ def _add(points: Iterable[Any | None]) -> Any | None:
     """The sum of points; None is the point at infinity, which the library has no form for."""
     finite = [point for point in points if point is not None]
     found = _ffi.new("secp256k1_pubkey *")
-    if finite and _lib.secp256k1_ec_pubkey_combine(_CONTEXT, found, finite, len(finite)):
+    if finite and _lib.secp256k1_ec_pubkey_combine(_context, found, finite, len(finite)):
         return found
     return None
 
@@ -165,8 +167,8 @@ def is_multiple_of_g(point: Any | None, scalar: int) -> bool:
     if point is None or not scalar:
         return point is None and not scalar
     wanted = _ffi.new("secp256k1_pubkey *")
-    _lib.secp256k1_ec_pubkey_create(_CONTEXT, wanted, scalar.to_bytes(32, "big"))
-    return bool(_lib.secp256k1_ec_pubkey_cmp(_CONTEXT, point, wanted) == 0)
+    _lib.secp256k1_ec_pubkey_create(_context, wanted, scalar.to_bytes(32, "big"))
+    return bool(_lib.secp256k1_ec_pubkey_cmp(_context, point, wanted) == 0)
 
 
 def public_point(scalar: bytes) -> bytes:
@@ -174,10 +176,10 @@ def public_point(scalar: bytes) -> bytes:
     if _lib is None:
         return _HOST.public_point(scalar)
     point = _ffi.new("secp256k1_pubkey *")
-    if not _lib.secp256k1_ec_pubkey_create(_CONTEXT, point, scalar):
+    if not _lib.secp256k1_ec_pubkey_create(_context, point, scalar):
         raise ValueError("a scalar lies in 1..n-1")
     serialized = _ffi.new("unsigned char [33]")
-    _lib.secp256k1_ec_pubkey_serialize(_CONTEXT, serialized, _ffi.new("size_t *", 33), point, _COMPRESSED)
+    _lib.secp256k1_ec_pubkey_serialize(_context, serialized, _ffi.new("size_t *", 33), point, _COMPRESSED)
     return bytes(_ffi.buffer(serialized))
 
 
@@ -185,7 +187,7 @@ def negate(scalar: bytes) -> bytes:
     """n − scalar."""
     if _lib is None:
         return (N - int.from_bytes(scalar, "big")).to_bytes(32, "big")
-    return _in_place(scalar, lambda buffer: _lib.secp256k1_ec_seckey_negate(_CONTEXT, buffer))
+    return _in_place(scalar, lambda buffer: _lib.secp256k1_ec_seckey_negate(_context, buffer))
 
 
 def multiply_add(factor: bytes, scalar: bytes, addend: bytes) -> bytes:
@@ -193,9 +195,9 @@ def multiply_add(factor: bytes, scalar: bytes, addend: bytes) -> bytes:
     if _lib is None or not any(factor):
         numbers = [int.from_bytes(number, "big") for number in (factor, scalar, addend)]
         return ((numbers[2] + numbers[0] * numbers[1]) % N).to_bytes(32, "big")
-    product = _in_place(scalar, lambda buffer: _lib.secp256k1_ec_seckey_tweak_mul(_CONTEXT, buffer, factor))
+    product = _in_place(scalar, lambda buffer: _lib.secp256k1_ec_seckey_tweak_mul(_context, buffer, factor))
     try:
-        return _in_place(product, lambda buffer: _lib.secp256k1_ec_seckey_tweak_add(_CONTEXT, buffer, addend))
+        return _in_place(product, lambda buffer: _lib.secp256k1_ec_seckey_tweak_add(_context, buffer, addend))
     except ValueError:  # the library refuses a sum of zero, which is a lawful s
         return bytes(32)
 
@@ -207,11 +209,13 @@ def _in_place(scalar: bytes, change: Callable[[Any], int]) -> bytes:
     return bytes(_ffi.buffer(buffer))
 
 
-def _new_context() -> Any:
-    """A context of our own, blinded once, so that signing does not run on the bare tables."""
-    context = _ffi.gc(_lib.secp256k1_context_create(1), _lib.secp256k1_context_destroy)
-    _lib.secp256k1_context_randomize(context, urandom(32))
-    return context
+def use_library(binding: libsecp.Binding) -> None:
+    """Let this library do the work, in a context that is blinded once, so that signing does not run on bare tables."""
+    global _ffi, _lib, _context
+    _ffi, _lib = binding
+    if _lib is not None:
+        _context = _ffi.gc(_lib.secp256k1_context_create(1), _lib.secp256k1_context_destroy)
+        _lib.secp256k1_context_randomize(_context, urandom(32))
 
 
-_CONTEXT = _new_context() if _lib is not None else None
+use_library(libsecp.binding())

@@ -168,7 +168,7 @@ def delimit(buffer: Buffer, offset: int = 0, limits: RecordLimits = DEFAULT_LIMI
     the bytes cannot be delimited.
     """
     end = frame_end(buffer, offset, limits)
-    return _delimit_by_line(buffer, offset, limits) if end is None else end
+    return delimit_by_line(buffer, offset, limits) if end is None else end
 
 
 def frame_end(buffer: Buffer, offset: int, limits: RecordLimits) -> int | None:
@@ -221,7 +221,7 @@ def delimit_run(buffer: bytes, offset: int, stop: int, limits: RecordLimits = DE
     return ends
 
 
-def _delimit_by_line(buffer: Buffer, offset: int, limits: RecordLimits) -> int | None:
+def delimit_by_line(buffer: Buffer, offset: int, limits: RecordLimits) -> int | None:
     """The reason why a head is none, or None if it is not all here."""
     scan = FrameScan(limits)
     head = bytes(memoryview(buffer)[offset : offset + max_head_bytes(limits)])

@@ -212,14 +212,14 @@ def _verdicts(tasks: Sequence[tuple[bytes, bytes, bytes]], sizes: Sequence[int])
     for start in range(0, len(tasks), size):
         part = tasks[start : start + size]
         keys = len({px for px, _, _ in part})
-        if len(part) >= max(_WORTH_A_SUM, _SIGNATURES_A_KEY * keys) and _all_verify(part):
+        if len(part) >= max(_WORTH_A_SUM, _SIGNATURES_A_KEY * keys) and all_verify(part):
             reasons += [None] * len(part)
         else:
             reasons += _verdicts(part, smaller)
     return reasons
 
 
-def _all_verify(tasks: Sequence[tuple[bytes, bytes, bytes]]) -> bool:
+def all_verify(tasks: Sequence[tuple[bytes, bytes, bytes]]) -> bool:
     """Whether all of these signatures surely verify."""
     if any(len(px) != 32 or len(msg32) != 32 or len(sig64) != 64 for px, msg32, sig64 in tasks):
         return False
@@ -245,10 +245,10 @@ def _refusal(combine: curve.Combine, px: bytes, msg32: bytes, sig64: bytes) -> s
     # A compressed point of even y begins with 02: one comparison settles 009-VER-01, -02, -05, -06 and -07.
     if found == b"\x02" + rx:
         return None
-    return _mismatch(px, rx, found)
+    return mismatch(px, rx, found)
 
 
-def _mismatch(px: bytes, rx: bytes, found: bytes | None) -> str:
+def mismatch(px: bytes, rx: bytes, found: bytes | None) -> str:
     """What exactly is wrong, worked out only for signatures that fail."""
     if int.from_bytes(rx, "big") >= P:
         return "r is not below the field prime"

@@ -21,6 +21,7 @@ from lace.store.base import Entry, StoreRecordId
 from lace.store.columns.dictionary.symbols import SymbolTable, keyed_hash
 from lace.store.columns.file.connect import connect, store_errors
 from lace.store.columns.segments.segment import as_codes
+from lace.store.columns.tables import state
 from lace.store.columns.tables.coordinates import CoordinateIndex, Space
 
 _AFTER_SLASH = "0"  # the character behind "/": a bound behind everything below a name
@@ -73,8 +74,8 @@ class Browser(Closing):
         self._lock = Lock()
         self._connection = connect(self.path, create=False, read_only=True, limits=StoreLimits())
         with store_errors(str(self.path)):
-            secret = self._connection.execute("SELECT index_key FROM state").fetchone()[0]
-        self._symbols = SymbolTable(self._connection, keyed_hash(secret))
+            keys = keyed_hash(state.secret(self._connection))
+        self._symbols = SymbolTable(self._connection, keys)
         self._index = CoordinateIndex(self._connection, self._symbols)
         self._spaces: tuple[int, list[Space]] = (-1, [])
 

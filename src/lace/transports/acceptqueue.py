@@ -40,6 +40,11 @@ class AcceptQueue(Generic[S]):
         self._is_looked_through = False  # in this round of the event loop
         self.is_closed: bool = False
 
+    @property
+    def waiting(self) -> int:
+        """How many wait to be accepted."""
+        return len(self._waiting)
+
     def offer(self, stream: S) -> bool:
         """Let a stream wait; False if it was dropped."""
         network = network_of(stream.proof.address)

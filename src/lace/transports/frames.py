@@ -24,8 +24,8 @@ from lace.transports.fairqueue import FairQueue, after_others
 _TURN_S = 0.002  # of the event loop's thread, for all connections, before it does something else
 _UPGRADE_S = 0.003  # about what follows from a request: an upgrade, and a link that begins and ends
 _LEAST_PIECE, _MOST_PIECE = 512, 8192  # bytes given to the parser at a time, by whether frames carry something
-_IDLE_FRAMES = 100  # that carry nothing, at once
-_IDLE_FRAMES_PER_S = 10.0  # and in the long run
+IDLE_FRAMES = 100  # that carry nothing, at once
+IDLE_FRAMES_PER_S = 10.0  # and in the long run
 
 
 class Turns:
@@ -95,7 +95,7 @@ class PacedConnection(ServerConnection):
     _parsed = 0  # bytes of the first of the backlog
     _piece = _LEAST_PIECE
     _has_idle = False  # the last piece held a frame that carries nothing
-    _idle_frames = float(_IDLE_FRAMES)
+    _idle_frames = float(IDLE_FRAMES)
     _idle_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -179,7 +179,7 @@ class PacedConnection(ServerConnection):
         self._has_idle = True
         now = self.loop.time()
         passed, self._idle_at = now - self._idle_at, now
-        self._idle_frames = min(float(_IDLE_FRAMES), self._idle_frames + passed * _IDLE_FRAMES_PER_S) - 1
+        self._idle_frames = min(float(IDLE_FRAMES), self._idle_frames + passed * IDLE_FRAMES_PER_S) - 1
         if self._idle_frames < 0:
             self.cut_because = "the peer sends frames that carry nothing"
             self.drop()

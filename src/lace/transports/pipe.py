@@ -39,7 +39,7 @@ class PipeStream:
         after_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._reader = reader
-        self._writer = writer
+        self.writer = writer
         self._limits = limits
         self._after_close = after_close
         self._closed = False
@@ -53,27 +53,27 @@ class PipeStream:
             return b""
 
     async def send(self, data: bytes) -> None:
-        if self._writer.is_closing():
+        if self.writer.is_closing():
             raise TransportError("the connection is closed")
         try:
-            self._writer.write(data)
-            await self._writer.drain()
+            self.writer.write(data)
+            await self.writer.drain()
         except OSError as error:
             raise TransportError(f"the connection was lost: {error}") from error
 
     @property
     def is_prompt(self) -> bool:
-        return not self._writer.is_closing() and not self._writer.transport.get_write_buffer_size()
+        return not self.writer.is_closing() and not self.writer.transport.get_write_buffer_size()
 
     def put(self, data: bytes) -> None:
-        self._writer.write(data)  # a connection that is lost by that ends what is received
+        self.writer.write(data)  # a connection that is lost by that ends what is received
 
     async def close(self) -> None:
         """Flush and close; a peer that takes no bytes any more is dropped after the limit."""
         try:
             async with asyncio.timeout(self._limits.close_timeout_s):
-                self._writer.close()
-                await self._writer.wait_closed()
+                self.writer.close()
+                await self.writer.wait_closed()
                 self._closed = True
         except TimeoutError:
             self.abort()
@@ -83,15 +83,15 @@ class PipeStream:
 
     def abort(self) -> None:
         if not self._closed:  # a pipe's transport forgets its loop when it closes and cannot be aborted after that
-            self._writer.transport.abort()
+            self.writer.transport.abort()
 
     @property
     def is_left(self) -> bool:
-        return self._writer.is_closing() or self._reader.at_eof() or has_hung_up(self._writer.transport)
+        return self.writer.is_closing() or self._reader.at_eof() or has_hung_up(self.writer.transport)
 
     @property
     def is_deaf(self) -> bool:
-        return self._writer.is_closing() or is_torn_down(self._writer.transport)
+        return self.writer.is_closing() or is_torn_down(self.writer.transport)
 
     async def _finish(self) -> None:
         if self._after_close is not None:
@@ -105,8 +105,8 @@ class PipeListener:
     def __init__(self, address: Address, limits: TransportLimits = DEFAULT_LIMITS) -> None:
         self.address = address
         self._limits = limits
-        self._accepted: AcceptQueue[PipeStream] = AcceptQueue(limits.max_pending_accepts)
-        self._door: Door | None = None
+        self.accepted: AcceptQueue[PipeStream] = AcceptQueue(limits.max_pending_accepts)
+        self.door: Door | None = None
         self._hears: Hears = Nobody()
         self._proof: Callable[[Visitor], TransportProof] | None = None
         self.after_close: Callable[[], None] | None = None
@@ -121,8 +121,8 @@ class PipeListener:
     ) -> None:
         """Accept on sockets that are bound to an address; `proof` says what a connection proves."""
         self.address, self._proof, self._hears = address, proof, hears
-        self._door = Door(self._begin, self._limits, hears, proxies=proxies)
-        self._door.open(sockets, address)
+        self.door = Door(self._begin, self._limits, hears, proxies=proxies)
+        self.door.open(sockets, address)
 
     async def _begin(self, visitor: Visitor) -> None:
         if visitor.is_from_proxy and not visitor.has_origin:
@@ -138,18 +138,18 @@ class PipeListener:
 
     def offer(self, stream: PipeStream) -> None:
         """Queue an accepted stream; drop it when too many wait already."""
-        if not self._accepted.offer(stream) and not self._accepted.is_closed:
+        if not self.accepted.offer(stream) and not self.accepted.is_closed:
             self._hears.refused(stream.proof.address, "too many wait to be served")
 
     async def accept(self) -> PipeStream:
-        return await self._accepted.accept()
+        return await self.accepted.accept()
 
     async def close(self) -> None:
-        if self._accepted.is_closed:
+        if self.accepted.is_closed:
             return
-        if self._door is not None:
-            self._door.close()
-        self._accepted.close()
+        if self.door is not None:
+            self.door.close()
+        self.accepted.close()
         if self.after_close is not None:
             self.after_close()
 

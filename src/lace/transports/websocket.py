@@ -92,7 +92,7 @@ class WebSocketStream:
     """A ByteStream over one WebSocket connection."""
 
     def __init__(self, connection: Connection, proof: TransportProof, limits: TransportLimits) -> None:
-        self._connection = connection
+        self.connection = connection
         self._limits = limits
         self._ended = False
         self.proof = proof
@@ -100,10 +100,10 @@ class WebSocketStream:
     async def receive(self) -> bytes:
         while not self._ended:
             try:
-                message = await self._connection.recv()
+                message = await self.connection.recv()
             except ConnectionClosed as error:
                 self._ended = True
-                if why := getattr(self._connection, "cut_because", ""):
+                if why := getattr(self.connection, "cut_because", ""):
                     raise TransportError(why) from error
                 if error.rcvd is not None and error.rcvd.code == CloseCode.TRY_AGAIN_LATER:
                     seconds = error.rcvd.reason.rpartition(AFTER)[2]
@@ -121,38 +121,38 @@ class WebSocketStream:
         size = self._limits.message_bytes
         try:
             if len(data) <= size:
-                await self._connection.send(data)
+                await self.connection.send(data)
                 return
             view = memoryview(data)
             for start in range(0, len(data), size):
-                await self._connection.send(view[start : start + size])
+                await self.connection.send(view[start : start + size])
         except ConnectionClosed as error:
             raise TransportError(f"the connection was lost: {error}") from error
 
     async def close(self) -> None:
-        await self._connection.close()
-        await self._connection.wait_closed()
+        await self.connection.close()
+        await self.connection.wait_closed()
 
     def turn_away(self, why: str, retry_after_s: float) -> None:
         """Close it, and say when to come back."""
         reason = f"{why}; come back{AFTER}{math.ceil(retry_after_s)}"
-        closing = asyncio.ensure_future(self._connection.close(CloseCode.TRY_AGAIN_LATER, reason))
+        closing = asyncio.ensure_future(self.connection.close(CloseCode.TRY_AGAIN_LATER, reason))
         _CLOSING.add(closing)
         closing.add_done_callback(_CLOSING.discard)
 
     def abort(self) -> None:
-        if isinstance(self._connection, PacedConnection):
-            self._connection.drop()
+        if isinstance(self.connection, PacedConnection):
+            self.connection.drop()
         else:
-            self._connection.transport.abort()
+            self.connection.transport.abort()
 
     @property
     def is_left(self) -> bool:
-        return self._connection.state is not State.OPEN or has_hung_up(self._connection.transport)
+        return self.connection.state is not State.OPEN or has_hung_up(self.connection.transport)
 
     @property
     def is_deaf(self) -> bool:
-        return self._connection.state is State.CLOSED or is_torn_down(self._connection.transport)
+        return self.connection.state is State.CLOSED or is_torn_down(self.connection.transport)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,13 +361,13 @@ class WebSocketListener:
         self._memory = identity.proofs or ProofMemory(limits.proof_window_s, limits.max_remembered_proofs)
         self._memory.begin(identity.clock())
         self._request_check = RequestCheck(identity.origins, identity.names)
-        self._door = Door(
+        self.door = Door(
             self._begin, limits, self._hears, proxies=identity.proxies, speaks_tls=self._context is not None
         )
         self._turns, self._requests = Turns(), Turns()
         self._handlers: set[asyncio.Task[None]] = set()
         self._upgrades: WeakKeyDictionary[ServerConnection, _Upgraded] = WeakKeyDictionary()
-        self._accepted: AcceptQueue[WebSocketStream] = AcceptQueue(limits.max_pending_accepts)
+        self.accepted: AcceptQueue[WebSocketStream] = AcceptQueue(limits.max_pending_accepts)
 
     def start(self) -> None:
         """Begin to accept."""
@@ -377,16 +377,16 @@ class WebSocketListener:
             raise TransportError(f"cannot listen on {self.address}: {reason(error)}") from error
         port = sockets[0].getsockname()[1]
         self.address = WebSocketAddress(self.address.host, port, self.address.secure)
-        self._door.open(sockets, self.address)
+        self.door.open(sockets, self.address)
 
     async def accept(self) -> WebSocketStream:
-        return await self._accepted.accept()
+        return await self.accepted.accept()
 
     async def close(self) -> None:
-        if self._accepted.is_closed:
+        if self.accepted.is_closed:
             return
-        self._door.close()
-        self._accepted.close()
+        self.door.close()
+        self.accepted.close()
 
     def reload(self) -> list[str]:
         """Read the certificate again, for connections from now on; what was done. TransportError if it cannot be used,
@@ -412,7 +412,7 @@ class WebSocketListener:
         certificate = self._certificate  # it may be another one before the request comes
 
         def make() -> GuardedConnection:
-            connection = self._connection(visitor)
+            connection = self.connection(visitor)
             connection.certificate = certificate
             handler = asyncio.get_running_loop().create_task(self._attend(connection))
             self._handlers.add(handler)
@@ -421,7 +421,7 @@ class WebSocketListener:
 
         await made_transport(visitor, make, self._limits, self._context)
 
-    def _connection(self, visitor: Visitor) -> GuardedConnection:
+    def connection(self, visitor: Visitor) -> GuardedConnection:
         settings = _settings(self._limits)
         settings.pop("compression")
         settings.pop("open_timeout")
@@ -433,7 +433,7 @@ class WebSocketListener:
 
     def is_serving(self) -> bool:
         """Asked by the library before it upgrades."""
-        return not self._door.is_closed
+        return not self.door.is_closed
 
     async def _attend(self, connection: GuardedConnection) -> None:
         """One connection from its request to its end. The visitor's place has the deadline of the upgrade."""
@@ -455,7 +455,7 @@ class WebSocketListener:
             return connection.respond(HTTPStatus.OK, "ok\n")
         try:
             if visitor.is_from_proxy and not visitor.has_origin:
-                self._door.speaks_for(visitor, forwarded_for(request.headers.get_all(FORWARDED)), visitor.port)
+                self.door.speaks_for(visitor, forwarded_for(request.headers.get_all(FORWARDED)), visitor.port)
             dialled = self._request_check.check(request, self.address, connection.local_address[0])
             upgraded = self._upgraded(connection, request, dialled)
             self._check_place(connection, upgraded)
@@ -521,9 +521,9 @@ class WebSocketListener:
         """Queue an upgraded connection; it is closed when this returns, so wait for its end."""
         connection.upgraded()
         proof = self._proof(connection, self._upgrades.pop(connection, _Upgraded()))
-        if self._accepted.offer(WebSocketStream(connection, proof, self._limits)):
+        if self.accepted.offer(WebSocketStream(connection, proof, self._limits)):
             await connection.wait_closed()
-        elif not self._accepted.is_closed:
+        elif not self.accepted.is_closed:
             self._hears.refused(proof.address, "too many wait to be served")
 
     def _proof(self, connection: GuardedConnection, upgraded: _Upgraded) -> TransportProof:

@@ -121,6 +121,10 @@ class WorkerPool:
         finally:
             self._idle.put(worker)
 
+    def pids(self) -> list[int]:
+        """The numbers of the processes."""
+        return [worker.pid for worker in self._workers]
+
     def close(self) -> None:
         """End the processes; jobs that have not begun are not done, callers that wait for others get WorkerDied.
 
@@ -163,6 +167,11 @@ class BackgroundPool:
                 pool.ask(job)
 
     @property
+    def is_wanted(self) -> bool:
+        """Whether they were started, or are being started."""
+        return self._starting is not None
+
+    @property
     def is_ready(self) -> bool:
         """Whether they were started."""
         return self._pool is not None and not self._closed
@@ -171,6 +180,10 @@ class BackgroundPool:
         """Have a job done by a worker; None if there is none."""
         pool = self._pool
         return None if pool is None or self._closed else pool.ask(job, more)
+
+    def pids(self) -> list[int]:
+        """The numbers of the processes."""
+        return self._pool.pids() if self._pool is not None else []
 
     def close(self) -> None:
         """End the processes."""

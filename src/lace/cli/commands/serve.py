@@ -239,7 +239,7 @@ def _from_file(config: Path, every_event: bool) -> Serving:
     from lace.cli.options.nodefile import read_node_file
 
     file = read_node_file(config)
-    choices = _file_choices(file)
+    choices = file_choices(file)
     rules = word_rules(file.policy, file.rule_limits)
     base, _ = choices.transport()
     named = _named_in(file)
@@ -264,7 +264,7 @@ def _named_in(file: NodeFile) -> Callable[[str], Verifier]:
     return partial(verifier_named, path=file.store if file.store.is_file() else None)
 
 
-def _file_choices(file: NodeFile) -> LinkChoices:
+def file_choices(file: NodeFile) -> LinkChoices:
     from lace.iltp.address import WebSocketAddress
 
     named = _named_in(file)

@@ -37,17 +37,17 @@ def command(source: str, target: str | None, show_facts: bool, as_json: bool) ->
     """
     from lace.runtime.trace.trace import TraceReader
 
-    printer = _Printer(show_facts=show_facts, as_json=as_json)
+    printer = Printer(show_facts=show_facts, as_json=as_json)
     if target is None:
         return _show_file(Path(source), TraceReader(), printer)
     from lace.cli.options.links import AddressType
 
     addresses = [AddressType().convert(text, None, None) for text in (source, target)]
-    asyncio.run(_relay(addresses[0], addresses[1], printer))
+    asyncio.run(relay(addresses[0], addresses[1], printer))
     return ExitCode.OK
 
 
-class _Printer:
+class Printer:
     """Prints one line per item under the phase that it belongs to.
 
     The end of a block is not a line of its own, except where a side had nothing to say in its block.
@@ -119,7 +119,7 @@ def phase_of(told: Told) -> str:
             return ""
 
 
-def _show_file(path: Path, reader: TraceReader, printer: _Printer) -> ExitCode:
+def _show_file(path: Path, reader: TraceReader, printer: Printer) -> ExitCode:
     from lace.runtime.trace.trace import read_capture
 
     last = 0
@@ -136,7 +136,7 @@ def _show_file(path: Path, reader: TraceReader, printer: _Printer) -> ExitCode:
     return ExitCode.BAD if printer.faults else ExitCode.OK
 
 
-async def _relay(listen_on: Any, pass_to: Any, printer: _Printer) -> None:
+async def relay(listen_on: Any, pass_to: Any, printer: Printer) -> None:
     from lace.cli.options.links import LinkChoices
     from lace.errors import TransportError
     from lace.transports.dial import dial, listen
@@ -171,7 +171,7 @@ async def _relay(listen_on: Any, pass_to: Any, printer: _Printer) -> None:
         task.cancel()
 
 
-async def _pass_both(near: ByteStream, far: ByteStream, link: int, printer: _Printer) -> None:
+async def _pass_both(near: ByteStream, far: ByteStream, link: int, printer: Printer) -> None:
     from lace.runtime.trace.trace import Passed, TraceReader
 
     reader, started = TraceReader(), time.monotonic_ns()

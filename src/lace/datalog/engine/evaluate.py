@@ -101,7 +101,6 @@ class Evaluation:
         # derived relations that are whole; some may come from another evaluation
         self.completed: dict[Predicate, Relation] = dict(ready or {})
         self._relations.update(self.completed)
-        self._released: dict[Predicate, int] = {}  # facts that somebody else keeps
         self.domain: int = self.dictionary.size
         self.ranks: Ranks = ranked_predicates(checked.program)
         self._deferred = {predicate for predicate, _ in self.ranks}
@@ -172,15 +171,11 @@ class Evaluation:
         self._below = below
         for predicate in ranked.union(stratum.predicates):
             dropped = self._relations.pop(predicate, None)
-            held = self._released.pop(predicate, 0) if dropped is None else dropped.rows
-            self.meter.hold(-held * row_bytes(predicate))
+            if dropped is not None:
+                self.meter.hold(-dropped.rows * row_bytes(predicate))
         self._deferred = ranked.difference(stratum.predicates)
         self.executor.forget_ranks()
         self._complete(stratum)
-
-    def release(self, predicate: Predicate) -> None:
-        """Somebody else keeps the facts of a predicate from now on; they count as held until they are recomputed."""
-        self._released[predicate] = self._relations.pop(predicate).rows
 
     def _complete(self, stratum: Stratum) -> None:
         for _ in self._rounds(stratum):

@@ -191,8 +191,7 @@ class Follower:
             table = self._runner.table(predicate)
             after = ranked_run(relation) if table.ranked else relation.whole()
             self._meter.touch((table.rows + after.rows) // _COMPARED_AT_ONCE)
-            if not table.become(after):
-                self._evaluation.release(predicate)
+            table.become(after)
 
 
 def ranked_run(relation: Relation) -> Run:

@@ -367,15 +367,15 @@ def build_index(columns: Sequence[Codes], domain: int) -> Index:
         if pairs is not None:
             return pairs
     if len(columns) == 2:
-        return _build_sorted(columns)
+        return build_sorted(columns)
     return Hashed(columns)
 
 
 def _build_single(column: Codes, domain: int) -> Index:
     if not is_dense(domain, len(column)):
-        return _build_sorted([column])
+        return build_sorted([column])
     unique = _build_unique(column, domain)
-    return unique if unique is not None else _build_grouped(column, domain)
+    return unique if unique is not None else build_grouped(column, domain)
 
 
 def _build_unique(column: Codes, domain: int) -> Unique | None:
@@ -388,7 +388,7 @@ def _build_unique(column: Codes, domain: int) -> Unique | None:
     return Unique(row_of) if np.array_equal(row_of[column], numbers) else None
 
 
-def _build_grouped(column: Codes, domain: int) -> Grouped:
+def build_grouped(column: Codes, domain: int) -> Grouped:
     offsets = np.zeros(domain + 2, np.int32)  # one place more than ends: an empty range for every later code
     np.cumsum(np.bincount(column, minlength=domain), out=offsets[1:-1])
     offsets[-1] = offsets[-2]
@@ -397,6 +397,6 @@ def _build_grouped(column: Codes, domain: int) -> Grouped:
     return Grouped(offsets, order_of([column]).astype(np.int32))
 
 
-def _build_sorted(columns: Sequence[Codes]) -> Sorted:
+def build_sorted(columns: Sequence[Codes]) -> Sorted:
     order = order_of(columns)
     return Sorted(pack([column[order] for column in columns]), order)

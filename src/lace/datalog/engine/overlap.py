@@ -9,50 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lace.datalog.engine.index import Codes, Mask, Rows
+from lace.datalog.engine.index import Codes, Mask
 from lace.datalog.engine.relation import PackedKeys, Packing, in_sorted
 from lace.datalog.engine.runs import ColumnRun, Run
-from lace.values import dataclass
 
 _BITMAP_BITS = 27
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """The rows that two runs share, by their numbers in both."""
-
-    ours: Rows
-    theirs: Rows
-    our_rows: int
-    their_rows: int
-
-    @property
-    def apart(self) -> int:
-        """How many rows only one of them has."""
-        return self.our_rows + self.their_rows - 2 * len(self.ours)
-
-    def only_ours(self) -> Rows:
-        """The numbers of rows that only the first has."""
-        return _others(self.ours, self.our_rows)
-
-    def only_theirs(self) -> Rows:
-        """The numbers of rows that only the second has."""
-        return _others(self.theirs, self.their_rows)
-
-
-def _others(numbers: Rows, rows: int) -> Rows:
-    left = np.ones(rows, np.bool_)
-    left[numbers] = False
-    return np.flatnonzero(left)
-
-
-def overlap(before: Run, after: Run, arity: int) -> Overlap | None:
-    """What both have; None where finding out would take more than comparing them whole."""
-    whole = tuple(range(arity))
-    if not arity or not before.rows or not before.is_indexed(whole):
-        return None
-    theirs, ours = before.index(whole).expand([after.column(n) for n in whole])
-    return Overlap(ours, theirs, before.rows, after.rows)
 
 
 def difference(before: Run, after: Run, arity: int) -> tuple[Run, Run]:

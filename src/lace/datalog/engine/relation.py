@@ -90,25 +90,25 @@ class SortedSeen:
 
     def __init__(self, packing: Packing) -> None:
         self._packing = packing
-        self._levels: list[PackedKeys] = []
+        self.levels: list[PackedKeys] = []
 
     @property
     def nbytes(self) -> int:
-        return sum(level.nbytes for level in self._levels)
+        return sum(level.nbytes for level in self.levels)
 
     def fresh(self, columns: Columns) -> Columns:
         keys = sorted_unique(self._packing.pack(columns))
-        for level in self._levels:
+        for level in self.levels:
             if not len(keys):
                 break
             keys = keys[~in_sorted(level, keys)]
         if len(keys):
-            self._levels.append(keys)
+            self.levels.append(keys)
             self._merge()
         return self._packing.unpack(keys)
 
     def _merge(self) -> None:
-        levels = self._levels
+        levels = self.levels
         # Each level at least twice the next: few levels to search, and each key is moved few times.
         while len(levels) > 1 and len(levels[-2]) < 2 * len(levels[-1]):
             joined = np.concatenate([levels[-2], levels[-1]])
@@ -129,21 +129,21 @@ class HashedSeen:
     def __init__(self, arity: int, domain: int) -> None:
         self._positions = tuple(range(arity))
         self._domain = domain
-        self._runs: list[Run] = []
+        self.runs: list[Run] = []
 
     @property
     def nbytes(self) -> int:
-        return sum(run.nbytes() for run in self._runs)
+        return sum(run.nbytes() for run in self.runs)
 
     def fresh(self, columns: Columns) -> Columns:
         columns = distinct_rows(columns)
-        for run in self._runs:
+        for run in self.runs:
             new = run.index(self._positions).counts(columns) == 0
             columns = [column[new] for column in columns]
         if len(columns[0]):
-            self._runs.append(ColumnRun(columns, len(columns[0]), self._domain))
-            while len(self._runs) > 1 and self._runs[-2].rows < 2 * self._runs[-1].rows:
-                self._runs[-2:] = [merge_runs(self._runs[-2:], len(self._positions), self._domain)]
+            self.runs.append(ColumnRun(columns, len(columns[0]), self._domain))
+            while len(self.runs) > 1 and self.runs[-2].rows < 2 * self.runs[-1].rows:
+                self.runs[-2:] = [merge_runs(self.runs[-2:], len(self._positions), self._domain)]
         return columns
 
 

@@ -44,12 +44,12 @@ class RowLookup:
         self._key = _key_at(positions)
         self._width = table.width
         self._view: Run | None = None
-        self._extra: dict[Key, dict[CodeRow, CodeRow]] = {}  # key → row → the same with its rank
+        self.extra: dict[Key, dict[CodeRow, CodeRow]] = {}  # key → row → the same with its rank
         self._ghosts: dict[Key, list[CodeRow]] | None = None
 
     def reset(self) -> None:
         """The table was rebuilt."""
-        self._view, self._extra, self._ghosts = None, {}, None
+        self._view, self.extra, self._ghosts = None, {}, None
 
     def end(self) -> None:
         """The change is over."""
@@ -80,15 +80,15 @@ class RowLookup:
     def add(self, row: CodeRow, full: CodeRow) -> None:
         """A row came beside the columns."""
         if self._matches(row):
-            self._extra.setdefault(self._key(row), {})[row] = full
+            self.extra.setdefault(self._key(row), {})[row] = full
 
     def drop(self, row: CodeRow) -> None:
         """A row beside the columns left."""
         if self._matches(row):
             key = self._key(row)
-            del self._extra[key][row]
-            if not self._extra[key]:
-                del self._extra[key]
+            del self.extra[key][row]
+            if not self.extra[key]:
+                del self.extra[key]
 
     def find(self, key: Key, visibility: Visibility) -> list[CodeRow]:
         """The rows of a key, with their ranks where the table has them."""
@@ -97,7 +97,7 @@ class RowLookup:
         if table.hides_some:
             arity = table.predicate.arity
             rows = [row for row in rows if not table.hides(row[:arity], visibility)]
-        extra = self._extra.get(key)
+        extra = self.extra.get(key)
         if extra:
             rows = rows + [full for row, full in extra.items() if table.shows(row, visibility)]
         if visibility is Visibility.EITHER and table.has_ghosts:
@@ -131,10 +131,10 @@ class RowLookup:
         if not self._positions:
             return self._table.rows + len(self._table.gone)
         own = view.index(self._positions).size(key) if view.rows else 0
-        return own + len(self._extra.get(key, ())) + (len(self._ghosts_of(key)) if self._table.has_ghosts else 0)
+        return own + len(self.extra.get(key, ())) + (len(self._ghosts_of(key)) if self._table.has_ghosts else 0)
 
     def count(self, key: Key) -> int:
         """How many rows of the new state a key has."""
-        if self._positions or self._table.hides_some or self._extra:
+        if self._positions or self._table.hides_some or self.extra:
             return len(self.find(key, Visibility.NEW))
         return self._main().rows

@@ -19,7 +19,7 @@ import numpy as np
 
 from lace.datalog.engine.changes import CodedRows, as_rows, count_rows
 from lace.datalog.engine.index import Codes
-from lace.datalog.engine.overlap import Overlap, difference, overlap
+from lace.datalog.engine.overlap import difference
 from lace.datalog.engine.relation import empty_run
 from lace.datalog.engine.row_lookup import RowLookup, Visibility
 from lace.datalog.engine.runs import NO_SELECTION, CodeRow, ColumnRun, Run, Selection
@@ -188,45 +188,13 @@ class Table:
         added = [row for row in self.fresh if row not in self.gone]
         return added, [row for row in self.gone if row not in self.fresh]
 
-    def become(self, run: Run) -> bool:
-        """The new state was recomputed as a run; whether that run is what is kept from now on.
-
-        Where nearly all of it stands in the columns these stay, and so do their indexes: only ranks are replaced.
-        """
+    def become(self, run: Run) -> None:
+        """The new state was recomputed as a run, which is what is kept from now on."""
         assert not self.fresh
         assert not self.gone
         before = self.main, self._added, self._dead, self._kept
-        shared = overlap(self.main, run, self.predicate.arity)
-        if shared is None or shared.apart * self._thresholds.same_part > self.main.rows:
-            self._replaced = _Replaced(*before, *difference(self.current(), run, self.predicate.arity))
-            self._settle_on(run)
-            return True
-        added, dead = self._beside_same(run, shared)
-        self._replaced = _Replaced(*before, *self._moved(added, dead))
-        if self.ranked:
-            ranks = np.zeros(self.main.rows, np.uint32)
-            ranks[shared.ours] = run.at(self.predicate.arity, shared.theirs)
-            self._settle_on(WithRanks.instead(self.main, self.predicate.arity, ranks))
-        else:
-            self._settle_on(self.main)
-        self._stand_beside(added, dead)
-        return False
-
-    def _beside_same(self, run: Run, shared: Overlap) -> tuple[dict[CodeRow, int], dict[CodeRow, None]]:
-        """What stands beside the same columns now: rows of a run that are not in them, rows that it does not have."""
-        arity = self.predicate.arity
-        more, less = shared.only_theirs(), shared.only_ours()
-        ranks = run.at(arity, more).tolist() if self.ranked else [0] * len(more)
-        added = dict(zip(rows_at(run, more, arity), ranks, strict=True))
-        return added, dict.fromkeys(rows_at(self.main, less, arity))
-
-    def _moved(self, added: dict[CodeRow, int], dead: dict[CodeRow, None]) -> tuple[list[CodeRow], list[CodeRow]]:
-        """What came and what went, if from now on these stand beside the same columns."""
-        came = [row for row in added if row not in self._added]
-        came += [row for row in self._dead if row not in dead and row not in self._added]
-        went = [row for row in dead if row not in self._dead or row in self._added]
-        went += [row for row in self._added if row not in added and row not in self._dead]
-        return came, went
+        self._replaced = _Replaced(*before, *difference(self.current(), run, self.predicate.arity))
+        self._settle_on(run)
 
     def _settle_on(self, run: Run) -> None:
         self.main = run if run.rows else empty_run(self.width, run.domain)
@@ -234,11 +202,6 @@ class Table:
         self._kept = AddedRows(self.width, self.predicate.arity, self._thresholds)
         for lookup in self._lookups.values():
             lookup.reset()
-
-    def _stand_beside(self, added: dict[CodeRow, int], dead: dict[CodeRow, None]) -> None:
-        self._added, self._dead = added, dead
-        for row, rank in added.items():
-            self._kept.add(row, self._enter(row, rank))
 
     def commit(self) -> None:
         """End the change: what is gone leaves, what is fresh stays."""
@@ -278,8 +241,9 @@ class Table:
         if self._replaced is not None:
             before = self._replaced
             self._settle_on(before.main)
-            self._stand_beside(before.added, before.dead)
-            self._kept = before.kept
+            self._added, self._dead, self._kept = before.added, before.dead, before.kept
+            for row, rank in before.added.items():
+                self._enter(row, rank)
         else:
             for row in self.fresh:
                 self._leave(row)

@@ -236,11 +236,6 @@ class WithRanks(Run):
         self._arity = arity
         self._ranks = ranks
 
-    @classmethod
-    def instead(cls, run: Run, arity: int, ranks: Codes) -> WithRanks:
-        """The rows of a run with other ranks than it has."""
-        return cls(run._inner if isinstance(run, WithRanks) else run, arity, ranks)
-
     def column(self, position: int) -> Codes:
         return self._ranks if position == self._arity else self._inner.column(position)
 

@@ -1,6 +1,7 @@
 """Canonical lacegram text and the `R.` and `U.` identifiers (030, P1, P2).
 
-Rule: text is canonical iff formatting its parse gives the same bytes; nothing received is ever repaired.
+Rule: text is canonical iff formatting its parse gives the same bytes; nothing received is ever repaired. What the bytes
+of a rule are, spaces included, is decided in `formatting`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Epoch:
     """From one hello to the next."""
 
     def __init__(self, core: Core, agreement: Agreement, before: Epoch | None) -> None:
-        self._core = core
+        self.core = core
         self.agreement = agreement
         self.number: int = before.number + 1 if before is not None else 1
         self.ticks: TickState = TickState(agreement.negotiated.start, agreement.negotiated.tick_interval_ns)
@@ -41,16 +41,16 @@ class Epoch:
         self.compared: SetHandle | None = None  # our set of the last loop that was reconciled (070: a base)
         self.arrived: set[str] = set()  # records of the peer that came since then, stored or not
         self.sent: set[str] = set()  # records that the peer was sent since then
-        self._moved_by_itself = False  # whether our set changed since it was advertised, and not by claims alone
-        self._sees_other_claims = False  # the evaluation at hand, than the one before
+        self.moved_by_itself = False  # whether our set changed since it was advertised, and not by claims alone
+        self.sees_other_claims = False  # the evaluation at hand, than the one before
         # the peer's side: its claims are kept only under the same plan (050-OPEN-13)
         keeps = before is not None and before.agreement.plan.id == agreement.plan.id
         self._keeps_claims = keeps
         self.claims: int = before.claims if before is not None and keeps else 0
-        self._claims_changed = bool(self.claims)
+        self.claims_changed = bool(self.claims)
         self._claims_unsaved: bool = before._claims_unsaved if before is not None and keeps else False
-        self._seen_listings: dict[bytes, None] = {}
-        self._own_listing = b""
+        self.seen_listings: dict[bytes, None] = {}
+        self.own_listing = b""
 
     @property
     def own(self) -> SetHandle:
@@ -67,18 +67,18 @@ class Epoch:
     def prepare(self) -> None:
         """Have the local policy made, and the peer's claims of the last time taken up (050-SEND-02)."""
         cursor_key = "" if self._keeps_claims else self._cursor_key
-        wanted = self.agreement.preparing(self._core.config, keeps_claims=self._keeps_claims, cursor_key=cursor_key)
-        self._core.ask(Question.POLICY, wanted)
+        wanted = self.agreement.preparing(self.core.config, keeps_claims=self._keeps_claims, cursor_key=cursor_key)
+        self.core.ask(Question.POLICY, wanted)
 
     def begin_with(self, claims: int) -> None:
         """The policy is ready; so many claims of the peer are known."""
         self.claims = claims
-        self._claims_changed = bool(claims)
+        self.claims_changed = bool(claims)
 
     def evaluate(self, question: Question) -> None:
         """Ask for an evaluation over the newest snapshot and everything the peer advertises (050-SEND-03)."""
-        core, negotiated = self._core, self.agreement.negotiated
-        self._sees_other_claims, self._claims_changed = self._claims_changed, False
+        core, negotiated = self.core, self.agreement.negotiated
+        self.sees_other_claims, self.claims_changed = self.claims_changed, False
         lists = question in (Question.WHAT_TO_LIST, Question.ANY_NEWS)
         if lists:
             core.local_changed = False
@@ -107,7 +107,7 @@ class Epoch:
         """Listings above this are summarised; where the peer has nothing to compare them with, only if they must be."""
         if self.lists_at_once:
             return self.agreement.negotiated.limits.max_fact_block_size
-        return self._core.terms.partition_threshold_bytes
+        return self.core.terms.partition_threshold_bytes
 
     @property
     def lists_at_once(self) -> bool:
@@ -124,25 +124,25 @@ class Epoch:
         """How many records of a listing either side takes unnamed (070-TAKE-03): in a first loop, where no listing
         follows from another."""
         agreement = self.agreement
-        is_first = self.compared is None and not self._core.config.is_direct
+        is_first = self.compared is None and not self.core.config.is_direct
         return agreement.negotiated.takes if is_first and not agreement.have_reads_advertisements else 0
 
     @property
     def is_listed_at_once(self) -> bool:
         """Whether the peer's next `adv` is to us as a side that holds nothing: we said that we do."""
-        return self._core.config.holds_nothing and self.agreement.negotiated.differences and self.compared is None
+        return self.core.config.holds_nothing and self.agreement.negotiated.differences and self.compared is None
 
     def accept(self, found: Evaluated) -> None:
         """The effective send set changes only here (050-SEND-01)."""
-        if found.own.number != self.own.number and not self._sees_other_claims:
-            self._moved_by_itself = True
+        if found.own.number != self.own.number and not self.sees_other_claims:
+            self.moved_by_itself = True
         self.found = found
 
     def note_advertised(self) -> None:
         """Our advertisement is complete."""
         self.advertised = self.own
-        self._own_listing = self.found.fingerprint
-        self._moved_by_itself = False
+        self.own_listing = self.found.fingerprint
+        self.moved_by_itself = False
 
     # --- the peer's claims -------------------------------------------------------------------------------------
 
@@ -150,8 +150,8 @@ class Epoch:
         """The host took something over."""
         self.claims = answer.count
         if answer.changed:
-            self._claims_changed = self._claims_unsaved = True
-            self._core.requests.forgive()  # 050-XFER-11
+            self.claims_changed = self._claims_unsaved = True
+            self.core.requests.forgive()  # 050-XFER-11
 
     def note_sent(self, records: Sequence[str]) -> None:
         """Records went to the peer."""
@@ -173,14 +173,14 @@ class Epoch:
     @property
     def _cursor_key(self) -> str:
         """050-LINK-04: the Link-Id keys the cursor; a local key serves links without two signers."""
-        return self.agreement.link_id or self._core.config.cursor_key
+        return self.agreement.link_id or self.core.config.cursor_key
 
     def save_claims(self) -> bool:
         """Keep what the peer claims at a fixed point; whether there was anything new to keep."""
         if not self._cursor_key or not self._claims_unsaved:
             return False
         self._claims_unsaved = False
-        self._core.emit(KeepClaims(self._cursor_key))
+        self.core.emit(KeepClaims(self._cursor_key))
         return True
 
     # --- listings that depend on listings (P13) ----------------------------------------------------------------
@@ -189,17 +189,17 @@ class Epoch:
         """Whether a quiet loop ends here; remembers this loop's two listings."""
         if not self.agreement.have_reads_advertisements:
             return True
-        pair = self._own_listing + self.found.claims_fingerprint
-        seen = pair in self._seen_listings
-        self._seen_listings[pair] = None
+        pair = self.own_listing + self.found.claims_fingerprint
+        seen = pair in self.seen_listings
+        self.seen_listings[pair] = None
         # All loops of this round: listings that come back later than that end by the limit, not at a fixed point.
-        if len(self._seen_listings) > self.agreement.negotiated.limits.max_loop_iterations:
-            del self._seen_listings[next(iter(self._seen_listings))]
+        if len(self.seen_listings) > self.agreement.negotiated.limits.max_loop_iterations:
+            del self.seen_listings[next(iter(self.seen_listings))]
         return seen
 
     def forget_listings(self) -> None:
         """Record bytes crossed in either direction."""
-        self._seen_listings.clear()
+        self.seen_listings.clear()
 
     def settle(self) -> None:
         """A fixed point: listings that only alternate are settled too (050-BOUND-09).
@@ -207,9 +207,9 @@ class Epoch:
         If claims alone brought back a listing of ours that the peer has seen, there is no news in it. Anything else,
         a record that came or the time, the peer has to hear in another loop.
         """
-        if not self.agreement.have_reads_advertisements or self._moved_by_itself:
+        if not self.agreement.have_reads_advertisements or self.moved_by_itself:
             return
-        if any(pair.startswith(self.found.fingerprint) for pair in self._seen_listings):
+        if any(pair.startswith(self.found.fingerprint) for pair in self.seen_listings):
             self.advertised = self.own
 
     # --- shared time -------------------------------------------------------------------------------------------
@@ -217,15 +217,15 @@ class Epoch:
     @property
     def announces_ticks(self) -> bool:
         """050-TICK-14: a bounded exchange keeps its start time unless asked to wait for ticks."""
-        return self._core.terms.is_open or self._core.terms.ticks_before_close > 0
+        return self.core.terms.is_open or self.core.terms.ticks_before_close > 0
 
     def tick_facts(self) -> list[Fact]:
         """TickReady for the newest tick that our clock has reached and that was not told yet (050-TICK-04)."""
-        tai = self.ticks.reached(self._core.now_ns) if self.announces_ticks else None
+        tai = self.ticks.reached(self.core.now_ns) if self.announces_ticks else None
         if tai is None:
             return []
         self.ticks.announce(tai)
-        self._show_tick()
+        self.show_tick()
         return [Fact(TICK_READY, (tai,))]
 
     def hear_ticks(self, block: BlockReader) -> None:
@@ -233,20 +233,20 @@ class Epoch:
         for text in block.ticks:
             self.ticks.hear(text)
         if block.ticks:
-            self._show_tick()
+            self.show_tick()
 
-    def _show_tick(self) -> None:
+    def show_tick(self) -> None:
         tick = self.ticks.tick
         if tick != self._shown_tick:
             self._shown_tick = tick
-            self._core.local_changed = True  # 050-TICK-13: the policy is evaluated again
-            self._core.report(Ticked(tick))
+            self.core.local_changed = True  # 050-TICK-13: the policy is evaluated again
+            self.core.report(Ticked(tick))
 
     @property
     def has_ticked_enough(self) -> bool:
         """050-TICK-15: a bounded exchange that was asked to wait for ticks has, and nothing is new."""
-        terms = self._core.terms
+        terms = self.core.terms
         if terms.is_open or not terms.ticks_before_close:
             return False
         waited = (self.ticks.tick.to_ns() - self.ticks.start.to_ns()) // self.ticks.interval_ns
-        return not self._core.local_changed and self.is_advertised and waited >= terms.ticks_before_close
+        return not self.core.local_changed and self.is_advertised and waited >= terms.ticks_before_close

@@ -98,7 +98,7 @@ class Transfer:
         names = [record for record, _ in batch.records]
         asked = core.requests.arrive(names)
         room = limit - core.ledger.round_received
-        taken, size = _fitting([size for _, size in batch.records[:asked]], room)
+        taken, size = fitting([size for _, size in batch.records[:asked]], room)
         core.ledger.count_received(size)
         self._crossed |= asked > 0
         arrived = names[: min(taken, asked)]
@@ -147,7 +147,7 @@ class Transfer:
             self._epoch.forget_listings()
 
 
-def _fitting(sizes: Sequence[int], room: int) -> tuple[int, int]:
+def fitting(sizes: Sequence[int], room: int) -> tuple[int, int]:
     """How many records fit, and the bytes that came for them and for the first that does not (P21)."""
     total = sum(sizes)
     if total <= room:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import field
 from typing import Any
 
 from lace.errors import LaceError
@@ -48,10 +47,7 @@ class Hosting:
     is_here: Callable[[TransportProof], bool]
     horizon: Callable[[], str] | None
     receiving: Receiving | None = None  # the receive rules of the lace's policy; an archive carries none
-    bodies: RecentBodies | None = field(init=False)  # None: a host of the application's has its own ways
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bodies", RecentBodies(self.store) if self.make is None else None)
+    bodies: RecentBodies | None = None  # a host of the application's has its own ways
 
     def host(self, terms: Terms, proof: TransportProof, info: LinkInfo, is_known: bool, account: str) -> Host[Any]:
         gate = self._gate(terms, proof, info, is_known)

@@ -36,13 +36,13 @@ class HostCalls:
     async def call(self, work: Callable[[Call], T], threads: Executor | None = None) -> T:
         """One call to the host, in a thread."""
         with self.calling() as call:
-            return await self._in_thread(partial(work, call), call, threads)
+            return await self.in_thread(partial(work, call), call, threads)
 
     async def evaluate(self, work: Callable[[Call], T]) -> T:
         with self.calling() as call:
             self._evaluation = call
             try:
-                return await self._in_thread(partial(work, call), call, self._evaluators)
+                return await self.in_thread(partial(work, call), call, self._evaluators)
             finally:
                 self._evaluation = None
 
@@ -56,11 +56,7 @@ class HostCalls:
         finally:
             self._under_way.discard(call)
 
-    async def in_thread(self, work: Callable[..., T], *arguments: object) -> T:
-        """Something that nobody is charged for and that need not wait for the engine."""
-        return await self._in_thread(partial(work, *arguments), None, self._threads)
-
-    async def _in_thread(self, work: Callable[[], T], call: Call | None, threads: Executor | None) -> T:
+    async def in_thread(self, work: Callable[[], T], call: Call, threads: Executor | None) -> T:
         """As `run_in_executor`, but the loop is woken once: for the answer and its price.
 
         An error holds the frames that it came through. None of them may hold the future that holds the error, so
@@ -78,14 +74,14 @@ class HostCalls:
         finally:
             del answer
 
-    def _paid(self, work: Callable[[], T], call: Call | None, handed: list[asyncio.Future[T]]) -> None:
+    def _paid(self, work: Callable[[], T], call: Call, handed: list[asyncio.Future[T]]) -> None:
         """In a thread."""
         started, answer = thread_time(), handed.pop()
         try:
             tell = partial(_unless_done, answer, answer.set_result, work())
         except BaseException as error:  # noqa: BLE001 - it belongs to the caller that waits for the answer
             tell = partial(_unless_done, answer, answer.set_exception, error)
-        spent = thread_time() - started + (call.cpu_s if call is not None else 0.0)
+        spent = thread_time() - started + call.cpu_s
         self._soon(partial(self._settle, spent, tell))
         del tell, answer
 

@@ -452,7 +452,7 @@ class Session:
             case asked.SendChanges():
                 raise LocalProtocolError("changes travel only between two sides in one process")
             case asked.StoreRecords(hashes):
-                self._requests.append(self._received(hashes))
+                self._requests.append(received(self._arrived, hashes))
             case asked.Finish(result):
                 self.outcome = Outcome(result)
             case asked.Abort(reason, detail, result):
@@ -462,13 +462,13 @@ class Session:
             case _:
                 assert_never(effect)
 
-    def _received(self, hashes: Sequence[str]) -> ReceivedRecords:
-        """What came under some names: mostly all of it. The first under a name counts; a second aborts."""
-        records = self._arrived
-        if [claimed for claimed, _ in records] != hashes:
-            found = dict(reversed(records))
-            records = [(record, found[record]) for record in hashes]
-        return ReceivedRecords(records, sum([len(data) for _, data in records]))
+
+def received(records: Sequence[tuple[str, bytes]], hashes: Sequence[str]) -> ReceivedRecords:
+    """What came under some names: mostly all of it. The first under a name counts; a second aborts."""
+    if [claimed for claimed, _ in records] != hashes:
+        found = dict(reversed(records))
+        records = [(record, found[record]) for record in hashes]
+    return ReceivedRecords(records, sum([len(data) for _, data in records]))
 
 
 def _framing(limits: RecordLimits) -> RecordLimits:

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from lace.errors import LaceError
 from lace.interlace import effects as asked
@@ -30,7 +30,7 @@ from lace.interlace.setup.terms import Terms
 from lace.limits import SECOND_NS
 from lace.runtime.link.account import LinkAccount
 from lace.runtime.link.session import CheckedResource, CheckResource, ReceivedRecords, Request, checked
-from lace.runtime.node.bounds import DriveLimits, Fitting
+from lace.runtime.node.bounds import DriveLimits
 from lace.values import dataclass
 
 
@@ -444,3 +444,42 @@ def judge_and_store(host: Host[Any], records: Sequence[Arrived], call: Call) -> 
 def _rest(host: Host[Any], call: Call) -> None:
     with contextlib.suppress(Cancelled):  # the link has ended
         host.rest(call)
+
+
+class Fitting:
+    """Which of the requested records fit into one transfer phase."""
+
+    def __init__(self, request: asked.SendRecords) -> None:
+        self._request = request
+        self._total = 0
+        self.sent: list[tuple[str, int]] = []
+        self.missing: list[str] = []
+        self.is_full: bool = False
+
+    def take_all(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
+        """What of a batch is sent; the first that does not fit ends the service."""
+        sizes = [(record, len(stored)) for record, stored in batch if stored is not None]
+        size = sum([length for _, length in sizes])
+        bound = min(self._request.limit_bytes, self._request.budget_bytes)
+        if len(sizes) == len(batch) and self._total + size <= bound and not self.is_full:
+            self._total += size
+            self.sent += sizes
+            return cast("list[tuple[str, bytes]]", list(batch))
+        return self._take_each(batch)
+
+    def _take_each(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
+        taken: list[tuple[str, bytes]] = []
+        for record, stored in batch:
+            if self.is_full:
+                break
+            if stored is None:
+                self.missing.append(record)
+                continue
+            self._total += len(stored)
+            over_budget = bool(self.sent) and self._total > self._request.budget_bytes
+            if self._total > self._request.limit_bytes or over_budget:
+                self.is_full = True
+                break
+            self.sent.append((record, len(stored)))
+            taken.append((record, stored))
+        return taken

@@ -6,10 +6,7 @@ Rule: every buffer, batch and phase of a driver is bounded by something here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import cast
 
-from lace.interlace.effects import SendRecords
 from lace.limits import KIB, MIB
 from lace.values import dataclass
 
@@ -51,42 +48,3 @@ class Budget:
         self.held += by
         if by < 0:
             self.freed.set()
-
-
-class Fitting:
-    """Which of the requested records fit into one transfer phase."""
-
-    def __init__(self, request: SendRecords) -> None:
-        self._request = request
-        self._total = 0
-        self.sent: list[tuple[str, int]] = []
-        self.missing: list[str] = []
-        self.is_full: bool = False
-
-    def take_all(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
-        """What of a batch is sent; the first that does not fit ends the service."""
-        sizes = [(record, len(stored)) for record, stored in batch if stored is not None]
-        size = sum([length for _, length in sizes])
-        bound = min(self._request.limit_bytes, self._request.budget_bytes)
-        if len(sizes) == len(batch) and self._total + size <= bound and not self.is_full:
-            self._total += size
-            self.sent += sizes
-            return cast("list[tuple[str, bytes]]", list(batch))
-        return self._take_each(batch)
-
-    def _take_each(self, batch: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, bytes]]:
-        taken: list[tuple[str, bytes]] = []
-        for record, stored in batch:
-            if self.is_full:
-                break
-            if stored is None:
-                self.missing.append(record)
-                continue
-            self._total += len(stored)
-            over_budget = bool(self.sent) and self._total > self._request.budget_bytes
-            if self._total > self._request.limit_bytes or over_budget:
-                self.is_full = True
-                break
-            self.sent.append((record, len(stored)))
-            taken.append((record, stored))
-        return taken

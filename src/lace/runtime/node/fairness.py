@@ -107,18 +107,18 @@ class FairThreads:
                 self.at_work -= 1  # what may not be taken now is looked at again when other work ends
                 return None
             account, work = taken
-            pace = self._pace(account)
+            pace = self.pace(account)
             self._at[pace] += 1
             return account, pace, work
 
-    def _pace(self, account: Hashable) -> Pace:
+    def pace(self, account: Hashable) -> Pace:
         if isinstance(account, LongWork):
             return Pace.LONG
         owed = 0 if account in self._ours else self._owed.get(account)
         return Pace.UNKNOWN if owed is None else Pace.LONG if owed else Pace.SHORT
 
     def _may(self, account: Hashable) -> bool:
-        pace = self._pace(account)
+        pace = self.pace(account)
         if pace is Pace.SHORT or self._count == 1:
             return True
         is_last = self._at[Pace.UNKNOWN] + self._at[Pace.LONG] >= self._count - 1
@@ -168,6 +168,11 @@ class FairDoor:
         self._clock = clock  # of the work inside: another one than the thread's where that only waits for it
         self._lock = threading.Lock()
         self._waiting: FairQueue[threading.Condition] = FairQueue()
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a turn."""
+        return len(self._waiting)
 
     @contextmanager
     def inside(self, account: Hashable, check: Callable[[], None]) -> Iterator[None]:

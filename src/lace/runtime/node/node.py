@@ -33,6 +33,7 @@ from lace.runtime.host.cursors import CursorBook
 from lace.runtime.host.host import HostBounds
 from lace.runtime.host.hosting import Hosting, MakeHost
 from lace.runtime.host.quotas import Quotas, horizon_after
+from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.link.drive import Driver
 from lace.runtime.link.session import Outcome, Session
 from lace.runtime.loopevents import set_within
@@ -122,6 +123,7 @@ class Node:
             cursors=CursorBook(store, clock.tai, self._limits.cursors),
             bounds=host_bounds,
             make=make_host,
+            bodies=None if make_host else RecentBodies(store),
             quotas=lambda: self._quotas,
             is_here=transport.is_here,
             horizon=horizon_after(clock.tai, horizon_s) if horizon_s is not None else None,
@@ -132,10 +134,12 @@ class Node:
         self._rule_changes = 0
         self._standard = standard  # announce no capability (P33)
         self._budget = Budget(self._limits.max_buffered_bytes)
-        self._strangers = [Budget(self._limits.max_held_bytes) for _ in range(2)]  # with a key, and without
+        self.strangers: list[Budget] = [
+            Budget(self._limits.max_held_bytes) for _ in range(2)
+        ]  # with a key, and without
         self._links: dict[int, OpenLink] = {}
         self._admission = Admission(self._limits, transport.trusted, transport.is_here)
-        self._waiting = WaitingRoom(self._limits.waiting)
+        self.waiting: WaitingRoom = WaitingRoom(self._limits.waiting)
         self._refusing = Refusing(self._limits.refusing)
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -387,7 +391,7 @@ class Node:
             self._spawn_refusal(stream, ExchangeRefusal.TRUST)
         elif self._owes_much(stream.proof):
             self._refuse(stream, "used more processor time than a peer may")
-        elif self._waiting.is_passed_by(stream.proof.peer) and self._takes_place(stream.proof):
+        elif self.waiting.is_passed_by(stream.proof.peer) and self._takes_place(stream.proof):
             self._spawn(self._serve(stream, terms))
         else:
             self._spawn(self._serve_in_turn(stream, terms))
@@ -418,7 +422,7 @@ class Node:
         is_full = admission.is_full_for(proof) and admission.leaver(self._standings(), proof) is None
         if not is_full and not admission.is_crowd(proof):
             return None
-        return None if self._waiting.has_room_for(admission.account(proof)) else self._later_s()
+        return None if self.waiting.has_room_for(admission.account(proof)) else self._later_s()
 
     def _later_s(self) -> float:
         """Not the same for everybody: else all who were turned away would come back at once."""
@@ -429,7 +433,7 @@ class Node:
         is_crowd = self._admission.is_crowd(stream.proof)
         proof = stream.proof
         takes_place, links = partial(self._takes_place, proof), partial(self._admission.links_of, proof)
-        if await self._waiting.wait(self._admission.account(proof), takes_place, links, lambda: stream.is_left):
+        if await self.waiting.wait(self._admission.account(proof), takes_place, links, lambda: stream.is_left):
             await self._serve(stream, terms)
         else:
             reason = "hung up while it waited" if stream.is_left else "too many links"
@@ -566,7 +570,7 @@ class Node:
             evaluators=self._pools.evaluators,
             limits=self._drive_limits,
             budget=self._budget,
-            strangers=None if is_known else self._strangers[stream.proof.peer is None],
+            strangers=None if is_known else self.strangers[stream.proof.peer is None],
             on_event=lambda event: self._reports.event(info, event),
             on_stored=self._watch.changed.set,  # a served archive gives no news of what its links store
             tap=self._reports.tap(info),
@@ -611,6 +615,16 @@ class Node:
             self._spreading.tell([found.driver for found in self._links.values()])
 
         return self._watch.run(self._stopping, self._pools.in_thread, spread)
+
+    @property
+    def links(self) -> list[OpenLink]:
+        """The links that are open now."""
+        return list(self._links.values())
+
+    @property
+    def pools(self) -> NodePools:
+        """The threads and processes that do the work."""
+        return self._pools
 
     @property
     def outdated(self) -> asyncio.Event:

@@ -32,7 +32,7 @@ from lace.store.base import Changes, RecordStore, StoreCursor
 from lace.thresholds import RuleThresholds
 from lace.values import dataclass
 
-_HEAD_BYTES = 1_024  # of a Blob: more than all that precedes its data
+HEAD_BYTES = 1_024  # of a Blob: more than all that precedes its data
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class ByRecord:
     def _facts_of(self, records: Iterable[RecordHash]) -> Iterator[Fact]:
         for record in records:
             if record.type == "B":  # its facts are its head: what may be 32 MiB is not read for them
-                yield from _facts_of_blob(record, self._store.get_head(record, _HEAD_BYTES))
+                yield from facts_of_blob(record, self._store.get_head(record, HEAD_BYTES))
             elif (stored := self._store.get(record)) is not None:
                 yield from derive_facts(reread(stored))
 
@@ -128,7 +128,7 @@ class ByRecord:
         return found.values
 
 
-def _facts_of_blob(record: RecordHash, head: bytes | None) -> Iterator[Fact]:
+def facts_of_blob(record: RecordHash, head: bytes | None) -> Iterator[Fact]:
     """What `derive_facts` gives of a whole Blob (020-FIELD-01, 020-FIELD-02)."""
     if head is None:
         return

@@ -138,13 +138,13 @@ class GuestHouse:
         self.limits: GuestLimits = limits or GuestLimits()
         # One core is the event loop's: it waits for each of those that compute in turn, at every system call.
         self.places: int = max(1, min(threads, (os.cpu_count() or 1) - 1))
-        self._ours = FairDoor(self.places)
-        self._guests = FairDoor(1)  # guests who try their luck here do so one at a time
+        self.ours: FairDoor = FairDoor(self.places)
+        self.guests: FairDoor = FairDoor(1)  # guests who try their luck here do so one at a time
         self._lock = threading.Condition()
         self.rooms: list[Room] = []
         self.leaving: int = 0  # processes that were killed and still hold their memory
         self._waiting: FairQueue[object] = FairQueue(self.limits.max_remembered)  # for a room
-        self._costly: OrderedDict[Name, float] = OrderedDict()  # until when they are not tried again
+        self.costly: OrderedDict[Name, float] = OrderedDict()  # until when they are not tried again
         self._warden: threading.Thread | None = None
         self._is_closed = False
 
@@ -153,26 +153,26 @@ class GuestHouse:
     @contextlib.contextmanager
     def here(self, is_ours: bool, guest: Hashable, call: Call) -> Iterator[None]:
         """A turn to evaluate beside everybody else."""
-        with (self._ours if is_ours else self._guests).inside(guest, call.check):
+        with (self.ours if is_ours else self.guests).inside(guest, call.check):
             yield
 
     @contextlib.contextmanager
     def here_if_free(self, is_ours: bool, guest: Hashable) -> Iterator[None]:
         """The same if nobody has to be waited for; else NotNow."""
-        with (self._ours if is_ours else self._guests).inside(guest, _not_now):
+        with (self.ours if is_ours else self.guests).inside(guest, _not_now):
             yield
 
     def is_known_as_costly(self, name: Name) -> bool:
         """Whether these rules need a process of their own."""
         with self._lock:
-            return self._has_rooms and name in self._costly
+            return self._has_rooms and name in self.costly
 
     def note_costly(self, name: Name, until: float = 0.0) -> None:
         """These rules asked for more than a little."""
         with self._lock:
-            self._costly[name] = max(until, self._costly.pop(name, 0.0))
-            while len(self._costly) > self.limits.max_remembered:
-                self._costly.popitem(last=False)
+            self.costly[name] = max(until, self.costly.pop(name, 0.0))
+            while len(self.costly) > self.limits.max_remembered:
+                self.costly.popitem(last=False)
 
     def note_stopped(self, name: Name) -> None:
         """These rules were stopped for what they cost: not again for a while."""
@@ -200,7 +200,7 @@ class GuestHouse:
     def refuse_again(self, name: Name) -> None:
         """Raise what refuses rules that were stopped a moment ago."""
         with self._lock:
-            if self._costly.get(name, 0.0) > time.monotonic():
+            if self.costly.get(name, 0.0) > time.monotonic():
                 raise LimitExceeded("max_cpu_s", int(self.limits.max_cpu_s), "the same rules were stopped a moment ago")
 
     def _wait_for_room(self, guest: Hashable, had: Room | None, call: Call, places: int) -> Room:
@@ -210,7 +210,7 @@ class GuestHouse:
                 raise LimitExceeded(MAX_WAITING, self.limits.max_waiting, "evaluations of peers' rules that wait")
             self._waiting.put(guest, mine)
             try:
-                while not (self._waiting.first() is mine and (room := self.free_room(had, places)) is not None):
+                while not (self._waiting.first() is mine and (room := self._free_room(had, places)) is not None):
                     if call.is_cancelled or self._is_closed:
                         raise EvaluationStopped("nobody waits for this evaluation any more")
                     self._lock.wait(_LOOK_S)
@@ -224,6 +224,11 @@ class GuestHouse:
             return room
 
     def free_room(self, had: Room | None, places: int) -> Room | None:
+        """A room that nobody uses; None if one has to be waited for."""
+        with self._lock:
+            return self._free_room(had, places)
+
+    def _free_room(self, had: Room | None, places: int) -> Room | None:
         if had is not None and had in self.rooms and not had.is_busy:
             return had
         if len(self.rooms) + self.leaving < places:

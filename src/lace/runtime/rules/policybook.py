@@ -56,6 +56,11 @@ class PolicyBook:
         self._known: dict[SharingKey, _Known] = {}
         self._lock = threading.Lock()
 
+    @property
+    def known(self) -> int:
+        """How many policies are known, whether links use them or not."""
+        return len(self._known)
+
     def take(
         self, policy: LinkPolicy, runtime: RuntimeFacts, make_evaluator: MakeEvaluator
     ) -> tuple[FollowedSet, SharingKey | None]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 HASHES_PER_READ = 4096
 
 
-class _WrittenRows(NamedTuple):
+class WrittenRows(NamedTuple):
     """The id of each distinct record of a batch, and whether it is new."""
 
     ids: list[int]
@@ -125,13 +125,13 @@ class SQLiteStore(Closing):
     def put_encoded(self, batch: EncodedBatch) -> int:
         return sum(self._write(batch).new)
 
-    def adopt(self, batch: EncodedBatch, ids: Sequence[int]) -> _WrittenRows:
+    def adopt(self, batch: EncodedBatch, ids: Sequence[int]) -> WrittenRows:
         """Store a batch under ids that its records had in another file, higher than any here."""
         return self._write(batch, ids)
 
-    def _write(self, batch: EncodedBatch, given_ids: Sequence[int] = ()) -> _WrittenRows:
+    def _write(self, batch: EncodedBatch, given_ids: Sequence[int] = ()) -> WrittenRows:
         if not batch.bodies:
-            return _WrittenRows([], [])
+            return WrittenRows([], [])
         size = sum(map(len, batch.bodies))
         self.file.reserve.require_room(size)
         with self.file.writing():
@@ -153,8 +153,8 @@ class SQLiteStore(Closing):
             self.file.keep_log_short()
         self._tell()
         if not present:
-            return _WrittenRows(list(ids.values()), [True] * len(ids))
-        return _WrittenRows([present.get(code) or ids[ordinal] for ordinal, code in enumerate(subjects)],
+            return WrittenRows(list(ids.values()), [True] * len(ids))
+        return WrittenRows([present.get(code) or ids[ordinal] for ordinal, code in enumerate(subjects)],
                         [code not in present for code in subjects])  # fmt: skip
 
     def _insert(self, batch: EncodedBatch, table: list[int], subjects: list[int], ids: dict[int, int]) -> None:

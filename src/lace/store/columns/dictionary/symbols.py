@@ -35,11 +35,11 @@ def new_secret() -> bytes:
 
     while True:
         candidate = 1 << (KEY_BITS - 1) | secrets.randbits(KEY_BITS - 2) << 1 | 1
-        if _is_prime(candidate):
+        if is_prime(candidate):
             return candidate.to_bytes(8, "big")
 
 
-def _is_prime(number: int) -> bool:
+def is_prime(number: int) -> bool:
     """Miller-Rabin; these bases settle every odd number between 17 and 3.4e14."""
     odd = number - 1
     while odd % 2 == 0:

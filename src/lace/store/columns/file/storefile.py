@@ -37,7 +37,7 @@ class StoreFile:
         self.limits = limits
         self._lock = RLock()
         self._closed = False
-        self._names: list[str] = []  # ours in the file, once we have written
+        self.names: list[str] = []  # ours in the file, once we have written
         self._is_in_file = False  # whether it has reached the main file
         self._read_only = read_only
         self._place = os.path.abspath(path)
@@ -57,7 +57,7 @@ class StoreFile:
                 if now != self._identity:
                     raise StoreReplaced(f"{path}: another file took its place while it was opened: open it again")
                 openers.require_whole(self.connection, path, log)
-                self.secret: bytes = self.connection.execute("SELECT index_key FROM state").fetchone()[0]
+                self.secret: bytes = state.secret(self.connection)
                 self._generation = state.read(self.connection).generation
         except BaseException:
             if read_only:
@@ -68,7 +68,7 @@ class StoreFile:
         # Also when nobody calls `close`: SQLite ends the log with its connection, and a file without a log that still
         # has our name in it would be taken for a copy.
         openers.note_open(self._identity)
-        own = (self.connection, path, self._identity, self._names, read_only, os.getpid())
+        own = (self.connection, path, self._identity, self.names, read_only, os.getpid())
         self._release = finalize(self, _release, *own)
 
     def with_reserve(self, work: Callable[[], T]) -> T:
@@ -147,8 +147,8 @@ class StoreFile:
         if self._is_in_file or self._read_only or self._is_scratch or self.connection.in_transaction:
             return
         with self.errors():
-            if not self._names:
-                self._names.append(openers.enter(self.connection, self.path))
+            if not self.names:
+                self.names.append(openers.enter(self.connection, self.path))
                 self.reserve.keep()
             self._is_in_file = openers.is_in_file(self.connection)
 
@@ -166,7 +166,7 @@ class StoreFile:
 
     def leave(self, copy: sqlite3.Connection) -> None:
         """Take the name of this store out of a copy that takes the place of the file; it writes nothing any more."""
-        openers.strike(copy, self._names)
+        openers.strike(copy, self.names)
 
     def close(self) -> None:
         """Release the file; what was committed stays."""
@@ -175,7 +175,7 @@ class StoreFile:
                 return
             self._closed = True
             self._release()
-            if self._names:
+            if self.names:
                 self.reserve.keep()  # if it was given up, or the store has grown
 
 

@@ -25,7 +25,7 @@ from lace.records.retraction import RETRACT, as_text, withdraws
 from lace.records.validate import reread
 from lace.store.columns.dictionary.symbols import SymbolTable, keyed_hash, new_secret
 from lace.store.columns.tables.checksum import checksum
-from lace.store.columns.tables.state import read_unchecked, save
+from lace.store.columns.tables.state import read_unchecked, save, secret
 from lace.store.search import CREATE as CREATE_SEARCH
 from lace.store.search import SHADOWS as SEARCH_SHADOWS
 from lace.store.search import TABLE as SEARCH_TABLE
@@ -108,9 +108,9 @@ SUMMED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 def _start(connection: sqlite3.Connection) -> None:
     """The counters, the secret of the symbol index, and code 0 = '0'."""
-    secret = new_secret()
-    connection.execute("INSERT INTO state VALUES (1, 0, 1, 0, 0, 0, ?)", (secret,))
-    connection.execute("INSERT INTO symbol_index VALUES (?, 0)", (keyed_hash(secret)(["0"])[0],))
+    drawn = new_secret()
+    connection.execute("INSERT INTO state VALUES (1, 0, 1, 0, 0, 0, ?)", (drawn,))
+    connection.execute("INSERT INTO symbol_index VALUES (?, 0)", (keyed_hash(drawn)(["0"])[0],))
 
 
 def _sum_everything(connection: sqlite3.Connection) -> None:
@@ -130,8 +130,7 @@ def _sum_everything(connection: sqlite3.Connection) -> None:
 
 def _find_retractions(connection: sqlite3.Connection) -> None:
     """What the retractions withdraw that an older program stored without knowing what they mean."""
-    secret = connection.execute("SELECT index_key FROM state").fetchone()[0]
-    symbols = SymbolTable(connection, keyed_hash(secret))
+    symbols = SymbolTable(connection, keyed_hash(secret(connection)))
     if set(symbols.codes([RETRACT, RETRACT + LINK_SUFFIX])) == {-1}:  # no record has such a header
         return
     query = """SELECT c.space, c.name, c.tai, c.record, c.code, c.signer, c.data_length, r.body

@@ -6,8 +6,9 @@ Rule: read only through `read`, which compares the row with its checksum.
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from lace.errors import StoreDamaged
 from lace.store.base import StoreCursor, StoreRecordId
 from lace.store.columns.tables.checksum import checksum, require_sum
 
@@ -37,17 +38,33 @@ _UPDATE = f"UPDATE state SET {' = ?, '.join(StoreState._fields)} = ?, sum = ?"
 
 def read(connection: sqlite3.Connection) -> StoreState:
     """The counters; StoreDamaged if they are not as they were written."""
-    *values, said, key = connection.execute(f"SELECT {_COLUMNS}, sum, index_key FROM state").fetchone()
+    *values, said, key = _row(connection, f"{_COLUMNS}, sum, index_key")
     require_sum("the row of counters", said, key, *values)
     return StoreState(*values)
 
 
 def read_unchecked(connection: sqlite3.Connection) -> StoreState:
     """The counters as they stand."""
-    return StoreState(*connection.execute(f"SELECT {_COLUMNS} FROM state").fetchone())
+    return StoreState(*_row(connection, _COLUMNS))
+
+
+def secret(connection: sqlite3.Connection) -> bytes:
+    """What keys the index of symbols and the checksums."""
+    found: bytes = _row(connection, "index_key")[0]
+    return found
+
+
+def _row(connection: sqlite3.Connection, columns: str) -> tuple[Any, ...]:
+    rows = connection.execute(f"SELECT {columns} FROM state LIMIT 2").fetchall()
+    if len(rows) != 1:
+        raise StoreDamaged(
+            f"a lace has one row of counters, and this file has {'more' if rows else 'none'};"
+            " `lace repair` makes a lace of the records in it"
+        )
+    found: tuple[Any, ...] = rows[0]
+    return found
 
 
 def save(connection: sqlite3.Connection, state: StoreState) -> None:
     """Write the counters."""
-    key = connection.execute("SELECT index_key FROM state").fetchone()[0]
-    connection.execute(_UPDATE, (*state, checksum(key, *state)))
+    connection.execute(_UPDATE, (*state, checksum(secret(connection), *state)))
