@@ -1,6 +1,6 @@
 // The picture: laces with their records as dots, links between them, and what travels on these.
 // Drag from lace to lace to link them; press a link to choose it. Everything here can be done in the panels too.
-const SVG = "http://www.w3.org/2000/svg";
+const SVG = document.getElementById("canvas").namespaceURI;
 const DOT = 6, GAP = 16;
 
 function draw(tag, attributes = {}, ...children) {

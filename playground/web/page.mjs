@@ -60,6 +60,7 @@ class Page {
     if (answer) { this.show(answer.scene); this.answered(answer); return; }
     this.version += 1;
     const version = this.version;
+    if (preset < 0 && !this.python?.isReady) byId("ended").textContent = "The scene of this link is drawn as soon as Python is loaded.";
     this.busy(true);
     try {
       const checked = await this.question("check", { scene });
