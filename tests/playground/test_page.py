@@ -189,6 +189,11 @@ def test_a_scene_is_run_as_a_test(visitor: Visitor) -> None:
     visitor.page.click("#simulate")
     assert visitor.page.inner_text("#tested .notice.good").startswith("Passed.")
     assert "Cleo has //club//notes//tide" in visitor.page.inner_text("#expected")
+    visitor.page.click("#forget")
+    assert visitor.page.inner_text("#expected") == ""
+    visitor.page.click("#expect")
+    assert "Ada does not have //club//notes//rumour" in visitor.page.inner_text("#expected")
+    assert not visitor.page.is_visible("#anew")
 
 
 def test_why_is_answered_on_the_card_of_the_record(visitor: Visitor) -> None:
@@ -326,8 +331,6 @@ def test_a_visitor_follows_advice_breaks_rules_and_takes_the_scene_home_as_a_tes
     assert "<b>pie</b>" in visitor.records(2)
     visitor.picture("playground-three")
 
-    page.click("#simulate")
-    page.click("#expect")
     with page.expect_download() as saving:
         page.click("#save")
     saving.value.save_as(tmp_path / "scene.json")
