@@ -476,7 +476,7 @@ def test_anna_asks_who_may_read_what_and_sends_the_link(at_club: Reader, chromiu
     expect(page.locator(".answer")).to_contain_text("No")
     expect(page.locator("#answer")).to_contain_text("at the gate “exposed to the other side”")
     at_club.picture("question-no")
-    page.wait_for_function("() => location.search.includes('record=%2F%2Fclub%2F%2Fnotes%2F%2Fboat')")
+    assert "record=%2F%2Fclub%2F%2Fnotes%2F%2Fboat" in page.url
     at_club.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy link").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
