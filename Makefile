@@ -147,7 +147,7 @@ docs: $(STAMP) ## check the documentation (links, references, examples) and buil
 	$(RUN) -m pytest -q tests/test_docs.py tests/test_site.py tests/test_readme.py
 	$(RUN) tools/make_site.py
 
-playground: $(STAMP) ## two laces in a browser tab, as a static folder: playground-out (SERVE=1 to look at it)
+playground: $(STAMP) ## laces in a browser tab, as a static folder: playground-out (SERVE=1 to look at it)
 	@$(NODE)
 	$(RUN) tools/make_playground.py $(if $(SERVE),--serve)
 

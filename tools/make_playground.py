@@ -11,11 +11,13 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from npm_packages import NotFetched, packages
 
@@ -37,7 +39,8 @@ FROM_NPM = {
     "@noble/hashes": "blake3.js blake2.js _blake.js _md.js _u64.js utils.js LICENSE",
     "@noble/secp256k1": "index.js LICENSE",
 }
-FROM_INSPECTOR = ("inspector.css", "inspector.js", "icon.svg")
+FROM_INSPECTOR = ("lace.css", "inspector.css", "inspector.js", "icon.svg")
+TROUBLES = ("cut", "delay", "corrupt")
 LEFT_OUT = ("spark", "cli", "inspector")  # packages of ours that need what a tab has not
 _SOME_DAY = (2026, 1, 1, 0, 0, 0)  # of every member: the same sources give the same archive
 
@@ -83,27 +86,67 @@ def _members() -> Iterator[tuple[str, Path]]:
 def recorded() -> tuple[str, str]:
     """What the page shows before Python is there: the same answers, given here.
 
-    The first text is what the page is drawn from; the second has every scene to begin with, before and after its first
-    run, calm and in each of the troubles: [kind, scene, answer] each.
+    The first text is what the page is drawn from; the second has, for every scene to begin with, its first exchanges,
+    the first one in each of the troubles, why records are missing before and after it, and its run as a test:
+    [kind, question, answer] each.
     """
     sys.path.insert(0, str(SOURCE / "python"))
     from lace_playground.door import Door
 
     door = Door()
+    told: list[list[Any]] = []
 
-    def answer(kind: str, scene: object) -> object:
-        return json.loads(door.answer(json.dumps({"ask": kind, "scene": scene})))
+    def answer(kind: str, question: dict[str, Any]) -> Any:
+        told.append([kind, question, json.loads(door.answer(json.dumps({"ask": kind, **question})))])
+        return told[-1][2]
 
     begun = json.loads(door.answer('{"ask": "begin"}'))
-    scenes = [preset["scene"] for preset in begun["presets"]]
-    told = []
-    for scene in scenes:
-        told.append(["check", scene, answer("check", scene)])
-        for trouble in ({}, {"cut": True}, {"delay": True}, {"corrupt": True}):
-            stormy = {**scene, "weather": {**scene["weather"], **trouble}}
-            told.append(["play", stormy, answer("play", stormy)])
+    for preset in begun["presets"]:
+        scene = preset["scene"]
+        checked = answer("check", {"scene": scene})
+        for one in checked, *_exchanges(answer, scene):
+            _missing(answer, one)
+        for trouble in TROUBLES:
+            answer("play", {"scene": {**scene, "weather": {**scene["weather"], trouble: True}}})
+        answer("simulate", {"scene": scene})
     first = json.dumps({"begin": begun, "check": told[0][2]}, separators=(",", ":"))
     return first, json.dumps(told, separators=(",", ":"))
+
+
+def _exchanges(answer: Callable[[str, dict[str, Any]], Any], scene: Any) -> Iterator[Any]:
+    """The first exchange; among more than two laces those after it, until nothing moves."""
+    played = answer("play", {"scene": scene})
+    yield played
+    while len(scene["laces"]) > 2 and played["stage"]["runs"][-1]["received"]:
+        played = answer("play", {"scene": played["scene"]})
+
+
+def _missing(answer: Callable[[str, dict[str, Any]], Any], told: Any) -> None:
+    """Why a neighbour does not have a record, between two laces."""
+    laces = told["stage"]["laces"]
+    if len(laces) > 2:
+        return
+    for sender, receiver in (laces, laces[::-1]):
+        there = {record["hash"] for record in receiver["records"]}
+        for record in sender["records"]:
+            if record["hash"] not in there:
+                ends = {"from": sender["name"], "to": receiver["name"]}
+                answer("why", {"scene": told["scene"], "record": record["hash"], **ends})
+
+
+def _recorded_once(kept: Path) -> tuple[str, str]:
+    """The recordings; they follow from the archive and this file alone, so they are kept beside npm's packages."""
+    made_from = hashlib.sha256(archive() + Path(__file__).read_bytes()).hexdigest()
+    path = kept / "recorded.json"
+    if path.exists():
+        version, first, rest = json.loads(path.read_text())
+        if version == made_from:
+            return first, rest
+    first, rest = recorded()
+    beside = path.with_suffix(f".{os.getpid()}")
+    beside.write_text(json.dumps([made_from, first, rest]))
+    beside.replace(path)
+    return first, rest
 
 
 def build(out: Path, kept: Path) -> int:
@@ -126,7 +169,7 @@ def build(out: Path, kept: Path) -> int:
     library = out / "pyodide/python_stdlib.zip"
     library.write_bytes(standard_library(library.read_bytes()))
     (out / "lace.zip").write_bytes(archive())
-    first, rest = recorded()
+    first, rest = _recorded_once(kept)
     (out / "first.json").write_text(first)
     (out / "recorded.json").write_text(rest)
     (out / "third-party.txt").write_text("".join(others))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 FLAGS = [
     "--no-sandbox",
@@ -50,6 +50,7 @@ class Reader:
     def __init__(self, browser: Browser, address: str, **how: Any) -> None:
         self.context: BrowserContext = browser.new_context(**how)
         self.context.set_default_timeout(60_000)  # a browser among tests that keep every core busy
+        expect.set_options(timeout=60_000)  # the same for what is expected of a page
         self.page: Page = self.context.new_page()
         self.troubles: list[str] = []
         self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
@@ -72,4 +73,4 @@ class Reader:
     def leave(self) -> None:
         """Go away; everything that went wrong counts."""
         self.context.close()
-        assert self.troubles == []
+        assert not self.troubles, self.troubles

@@ -13,12 +13,15 @@ from lace_playground.door import Door
 from lace_playground.presets import Preset, presets
 from lace_playground.telling import walk_data
 
-from lace.testing.simulator.scene import LIMITS, SceneRecord, Weather
+from lace.testing.simulator.scene import LIMITS, Scene, SceneRecord, Weather
+from lace.testing.simulator.simulation import simulate
 from lace.testing.simulator.stage import Stage
 from tries import tries
 
 CALM = Weather()
 PRESETS = presets()
+PAIRS = [preset for preset in PRESETS if len(preset.scene.laces) == 2]
+MORE = [preset for preset in PRESETS if len(preset.scene.laces) > 2]
 RECEIVED = {"shared": (1, 2), "hidden": (2, 2), "members": (1, 3), "blocked": (0, 3), "newest": (0, 3)}
 FEW = tries(15)
 weathers = st.builds(Weather, st.integers(0, 999_999), st.booleans(), st.booleans(), st.booleans())
@@ -27,12 +30,72 @@ weathers = st.builds(Weather, st.integers(0, 999_999), st.booleans(), st.boolean
 # --- exchanges ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+@pytest.mark.parametrize("preset", PAIRS, ids=lambda preset: preset.name)
 def test_a_scene_to_begin_with_converges_and_moves_what_its_story_says(preset: Preset) -> None:
     stage = Stage(preset.scene)
     (played,) = stage.play(CALM).crossings
     assert all(outcome.is_converged for outcome in played.outcomes)
     assert tuple(len(outcome.result.received_hashes) for outcome in played.outcomes) == RECEIVED[preset.name]
+
+
+@pytest.mark.parametrize("preset", MORE, ids=lambda preset: preset.name)
+def test_a_scene_of_more_laces_passes_as_a_test_and_says_what_it_expects(preset: Preset) -> None:
+    assert preset.scene.expect
+    assert len(preset.scene.laces) == {"chain": 3, "hostile": 4, "split": 6}[preset.name]
+    assert simulate(preset.scene).broken == []
+
+
+def told(scene: Scene) -> dict[str, Any]:
+    """What the page is told after one more exchange."""
+    answer = json.loads(Door().answer(json.dumps({"ask": "play", "scene": scene.to_json()})))
+    stage: dict[str, Any] = answer["stage"]
+    return stage
+
+
+def kinds(stage: dict[str, Any]) -> list[str]:
+    return [moment["kind"] for one in stage["runs"][-1]["crossings"] for moment in one["moments"]]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind"), [(CALM, "done"), (Weather(3, cut=True), "cut"), (Weather(2, corrupt=True), "flip")]
+)
+def test_the_story_of_an_exchange_has_what_the_wire_did_and_ends_once(trouble: Weather, kind: str) -> None:
+    found = kinds(told(replace(PRESETS[0].scene, weather=trouble)))
+    assert kind in found
+    assert sum(one in ("done", "broke") for one in found) == 1
+    assert found[-1] in ("done", "broke")
+
+
+@FEW
+@given(st.sampled_from([PRESETS[0], MORE[0]]), st.integers(0, 999_999), st.booleans(), st.booleans())
+def test_the_verdict_is_converged_exactly_if_a_calm_exchange_brings_nothing(
+    preset: Preset, seed: int, cut: bool, corrupt: bool
+) -> None:
+    scene = replace(preset.scene, weather=Weather(seed, cut, corrupt=corrupt))
+    verdict = told(scene)["verdict"]
+    stage = Stage(scene)
+    stage.play(scene.weather)
+    honest = [n for n, lace in enumerate(scene.laces) if not lace.hostile]
+    before = [stage.held(number) for number in honest]
+    stage.play(CALM)
+    moved = [stage.held(number) for number in honest] != before
+    assert verdict["title"] == ("Not finished" if moved else "Converged")
+    assert (verdict["left"] > 0) is moved
+
+
+def test_advice_is_followed_until_the_record_crosses() -> None:
+    scene, done = PRESETS[0].scene.to_json(), []
+    monday = next(one["hash"] for one in told(PRESETS[0].scene)["laces"][0]["records"] if one["name"] == "monday")
+    for _ in range(4):
+        asked = {"ask": "why", "scene": scene, "record": monday, "from": "Ada", "to": "Ben"}
+        first = json.loads(Door().answer(json.dumps(asked)))["advice"][0]
+        done.append((first["do"], first.get("lace")))
+        if first["do"] == "play":
+            break
+        scene["laces"][first["lace"]][first["field"]] += first["text"]
+    assert done == [("add", 0), ("add", 1), ("play", None)]
+    last = json.loads(Door().answer(json.dumps({"ask": "play", "scene": scene})))["stage"]
+    assert monday in [record["hash"] for record in last["laces"][1]["records"]]
 
 
 def test_items_of_a_conversation_cover_every_byte_of_it() -> None:

@@ -18,6 +18,8 @@ from lace.testing.simulator.simulation import selected_by, shown_by
 from lace.testing.simulator.stage import SCENE_LIMITS, Stage
 from lace_playground.telling import Data, error_data
 
+PARTS = "parts"  # what rules leave behind of large content: a scene has none
+
 
 def findings(text: str, author: Callable[..., object], profile: Profile) -> list[Data]:
     """Every error of a rule text; if there is none, every doubt."""
@@ -27,7 +29,8 @@ def findings(text: str, author: Callable[..., object], profile: Profile) -> list
         found: Sequence[InvalidInput] = getattr(error, "findings", ()) or (error,)
         return sorted(map(error_data, found), key=lambda one: (one["line"], one["column"]))
     program = read_annotated_all(text, limits=SCENE_LIMITS)[0].program
-    return [{**error_data(doubt), "doubt": True} for doubt in doubts(program, profile)]
+    found = [doubt for doubt in doubts(program, profile) if doubt.rule != PARTS]
+    return [{**error_data(doubt), "doubt": True} for doubt in found]
 
 
 def side_findings(side: SceneLace) -> Data:

@@ -12,12 +12,13 @@ from typing import Any
 
 from lace.errors import InvalidInput, InvalidText, LaceError
 from lace.notation.identifiers import RecordHash
-from lace.testing.simulator.scene import LIMITS, read_scene
+from lace.testing.simulator.scene import LIMITS, Scene, read_scene
+from lace.testing.simulator.simulation import simulate
 from lace.testing.simulator.stage import Theatre
 from lace_playground.checking import check_scene, counts, has_errors
 from lace_playground.presets import presets
 from lace_playground.rulebook import run_rules, why_fact
-from lace_playground.telling import Data, people, stage_data, walk_data
+from lace_playground.telling import Data, people, simulated_data, stage_data, walk_data
 
 MAX_QUESTION = 1 << 20
 
@@ -32,6 +33,7 @@ class Door:
             "check": self._check,
             "play": self._play,
             "why": self._why,
+            "simulate": self._simulate,
             "run": lambda asked: run_rules(asked.get("rules"), asked.get("facts")),
             "why_fact": lambda asked: why_fact(asked.get("rules"), asked.get("goal"), asked.get("facts")),
         }
@@ -54,10 +56,11 @@ class Door:
     def _begin(self, _: Mapping[str, Any]) -> Data:
         """What the page needs before anything was asked: people and scenes."""
         listed = [
-            {"name": one.name, "title": one.title, "story": one.story, "scene": one.scene.to_json()}
+            {"name": one.name, "title": one.title, "story": one.story, "scene": one.scene.to_json(),
+             "guide": [{"words": step.words, "when": step.when} for step in one.guide]}
             for one in presets()
-        ]
-        return {"people": people(), "presets": listed, "most_runs": LIMITS.runs}
+        ]  # fmt: skip
+        return {"people": people(), "presets": listed, "most_runs": LIMITS.runs, "most_laces": LIMITS.laces}
 
     def _check(self, asked: Mapping[str, Any]) -> Data:
         """Findings about the rules, and if they can be played: laces and exchanges as they stand."""
@@ -80,9 +83,13 @@ class Door:
             raise InvalidText(f"a scene has {LIMITS.runs} exchanges at most: start over", rule="scene", place="runs")
         return self._check({"scene": replace(scene, runs=(*scene.runs, scene.weather)).to_json()})
 
+    def _simulate(self, asked: Mapping[str, Any]) -> Data:
+        """The scene run as a test, as `lace simulate` runs it."""
+        return simulated_data(simulate(_playable(asked)))
+
     def _why(self, asked: Mapping[str, Any]) -> Data:
         """The way of a record from one side to the other."""
-        scene = read_scene(asked.get("scene"))
+        scene = _playable(asked)
         names = [lace.name for lace in scene.laces]
         sender, receiver = asked.get("from"), asked.get("to")
         if sender not in names or receiver not in names or sender == receiver:
@@ -91,5 +98,14 @@ class Door:
         stage = self._theatre.stage_for(scene)
         record = RecordHash.parse(str(asked.get("record", "")))
         if not any(lace.store.have(record) for lace in stage.laces):
-            raise InvalidText("neither lace has that record", rule="question", found=str(record))
+            raise InvalidText("no lace has that record", rule="question", found=str(record))
         return walk_data(stage, record, names.index(sender), names.index(receiver))
+
+
+def _playable(asked: Mapping[str, Any]) -> Scene:
+    """A scene whose rules have no errors."""
+    scene = read_scene(asked.get("scene"))
+    for lace, found in zip(scene.laces, check_scene(scene), strict=True):
+        if has_errors(found):
+            raise InvalidText(f"mend the rules of {lace.name} first", rule="scene", place=f"lace {lace.name}")
+    return scene

@@ -17,8 +17,11 @@ from lace.runtime.trace.telling import explanation
 from lace.runtime.trace.trace import Passed as Captured
 from lace.runtime.trace.trace import Told, TraceReader, Way
 from lace.testing.simulator.scene import PEOPLE
-from lace.testing.simulator.simulation import side_of
+from lace.testing.simulator.simulation import Simulated, side_of
 from lace.testing.simulator.stage import Crossing, Round, Stage, key_of
+from lace_playground.advising import advice
+from lace_playground.naming import Names
+from lace_playground.story import moments, verdict
 
 Data = dict[str, Any]
 MAX_ITEMS = 400
@@ -33,17 +36,22 @@ def people() -> list[Data]:
 
 
 def stage_data(stage: Stage) -> Data:
-    """Every lace as it is now, and every run."""
+    """Every lace as it is now, every run as a story, and the last one to its bytes."""
+    names = Names(stage)
     return {
-        "laces": [{"name": name, "records": records_data(stage, number)} for number, name in enumerate(stage.names)],
-        "runs": [run_data(stage, run) for run in stage.runs],
+        "laces": [
+            {"name": name, "verifier": str(key_of(name).verifier), "records": records_data(stage, number, names)}
+            for number, name in enumerate(stage.names)
+        ],
+        "runs": [run_data(stage, run, names, is_last=run is stage.runs[-1]) for run in stage.runs],
+        "verdict": verdict(stage, names),
     }
 
 
-def records_data(stage: Stage, number: int) -> list[Data]:
+def records_data(stage: Stage, number: int, names: Names) -> list[Data]:
     """The records of one lace in the order in which they came."""
-    lace = stage.laces[number]
-    return [{**record_data(stage, record), **_came(stage, number, record)} for _, record in lace.store.records_since()]
+    came = [record for _, record in stage.laces[number].store.records_since()]
+    return [{**record_data(stage, record, names), **_came(stage, number, record)} for record in came]
 
 
 def _came(stage: Stage, number: int, record: RecordHash) -> Data:
@@ -51,39 +59,45 @@ def _came(stage: Stage, number: int, record: RecordHash) -> Data:
     return {"came": run, "of": None if sender is None else stage.names[sender]}
 
 
-def record_data(stage: Stage, record: RecordHash) -> Data:
+def record_data(stage: Stage, record: RecordHash, names: Names) -> Data:
     """A record, from whichever lace has it."""
     lace = next(lace for lace in stage.laces if lace.store.have(record))
     valid = lace.load(record)
     inner = valid.record
-    signer = _name_of(stage, str(inner.signed_by)) if isinstance(inner, Seal) else ""
+    signer = names.people.get(str(inner.signed_by), str(inner.signed_by)) if isinstance(inner, Seal) else ""
     plex = inner.plex if isinstance(inner, Seal) else inner
     assert isinstance(plex, Plex)
     text = plex.blob.data.decode("utf-8", "replace")
-    return {"hash": str(record), "group": plex.group, "app": plex.app, "name": plex.name, "text": text,
-            "signer": signer, "tai": str(plex.tai), "bytes": len(valid.stored)}  # fmt: skip
-
-
-def _name_of(stage: Stage, verifier: str) -> str:
-    known = dict.fromkeys([*stage.names, *PEOPLE])
-    return next((person for person in known if str(key_of(person).verifier) == verifier), verifier)
+    return {
+        "hash": str(record),
+        "group": plex.group,
+        "app": plex.app,
+        "name": plex.name,
+        "shown": names.shown(plex.name),
+        "text": text,
+        "signer": signer,
+        "tai": str(plex.tai),
+        "bytes": len(valid.stored),
+    }
 
 
 # --- exchanges ------------------------------------------------------------------------------------------------------
 
 
-def run_data(stage: Stage, run: Round) -> Data:
+def run_data(stage: Stage, run: Round, names: Names, *, is_last: bool = True) -> Data:
     """How a run went, link by link."""
     return {
         "weather": run.weather.to_json(),
         "seconds": max((one.ns for one in run.crossings), default=0) / 1e9,
-        "crossings": [crossing_data(stage, one) for one in run.crossings],
+        "received": run.received,
+        "crossings": [crossing_data(stage, one, names, is_last=is_last) for one in run.crossings],
     }
 
 
-def crossing_data(stage: Stage, crossing: Crossing) -> Data:
-    """How an exchange went: its end on both sides, what the wire did, and every item that passed."""
-    items = [_item(stage, crossing, told) for told in _told(crossing)]
+def crossing_data(stage: Stage, crossing: Crossing, names: Names, *, is_last: bool = True) -> Data:
+    """How an exchange went: its story, what the wire did, and of the last run every item that passed."""
+    told = list(_told(crossing))
+    items = [_item(stage, crossing, one, names) for one in told] if is_last else []
     return {
         "pair": list(crossing.pair),
         "names": [stage.names[number] for number in crossing.pair],
@@ -91,6 +105,7 @@ def crossing_data(stage: Stage, crossing: Crossing) -> Data:
         "bytes": list(crossing.written),
         "wire": _wire_words(stage, crossing),
         "outcomes": [_outcome(outcome) for outcome in crossing.outcomes],
+        "moments": moments(stage, crossing, told, names),
         "items": items[:MAX_ITEMS],
         "left_out": max(0, len(items) - MAX_ITEMS),
     }
@@ -105,7 +120,7 @@ def _told(played: Crossing) -> Iterator[Told]:
         yield from teller.end(last, way)
 
 
-def _item(stage: Stage, played: Crossing, told: Told) -> Data:
+def _item(stage: Stage, played: Crossing, told: Told, names: Names) -> Data:
     source = _WAYS.index(told.way)
     data: Data = {
         "seconds": told.ns / 1e9,
@@ -118,8 +133,7 @@ def _item(stage: Stage, played: Crossing, told: Told) -> Data:
         "raw": _raw(played, source, told),
     }
     if told.kind == "record":
-        held = [lace for lace in stage.laces if lace.store.have(RecordHash(told.text))]
-        data["name"] = record_data(stage, RecordHash(told.text))["name"] if held else ""
+        data["name"] = names.of(told.text)
     return data
 
 
@@ -176,32 +190,46 @@ def _wire_words(stage: Stage, played: Crossing) -> list[str]:
     return words
 
 
+def simulated_data(done: Simulated) -> Data:
+    """What a simulation came to."""
+    return {
+        "passed": done.passed,
+        "runs": len(done.runs),
+        "calm": done.calm,
+        "moved": done.moved,
+        "broken": [{"rule": one.rule, "words": one.sentence} for one in done.broken],
+        "holds": done.holds,
+    }
+
+
 # --- why ------------------------------------------------------------------------------------------------------------
 
 
 def walk_data(stage: Stage, record: RecordHash, sender: int, receiver: int) -> Data:
-    """Every gate on the way of a record from one lace to another."""
+    """Every gate on the way of a record from one lace to another, and what one could do here where it stops."""
+    names = Names(stage)
     walked = walk(record, side_of(stage, sender), side_of(stage, receiver), now=stage.now)
+    about = record_data(stage, record, names)
     return {
-        "record": record_data(stage, record),
+        "record": about,
         "from": stage.names[sender],
         "to": stage.names[receiver],
-        "verdict": _verdict(walked),
+        "verdict": _walked_words(walked, stage.held(receiver), record),
         "stops": walked.stopped is not None,
         "gates": [
-            {"side": gate.side, "gate": gate.name, "open": gate.passed, "said": gate.said, "because": gate.because,
-             "remedy": gate.remedy}
+            {"side": gate.side, "gate": gate.name, "open": gate.passed, "said": gate.said, "because": gate.because}
             for gate in walked.gates
         ],
-    }  # fmt: skip
+        "advice": advice(stage, walked, about, sender, receiver),
+    }
 
 
-def _verdict(walked: Walk) -> str:
-    stopped = walked.stopped
+def _walked_words(walked: Walk, held: set[RecordHash], record: RecordHash) -> str:
+    stopped, receiver = walked.stopped, walked.receiver.called
+    if record in held:
+        return f"{receiver} has it already."
     if stopped is None:
-        return "Every gate is open: an exchange brings it over."
-    if stopped.name == "missing":
-        return f"{stopped.side} has it already."
+        return f"Every gate is open: the next exchange brings it to {receiver}."
     return f"It stops at {stopped.side}: {stopped.sentence}."
 
 

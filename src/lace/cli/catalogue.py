@@ -103,6 +103,7 @@ CATALOGUE = (
     Verb("Rules", "id", "id", "Print the identifier of a rule file."),
     Verb("Rules", "rules", "templates", "List and write rule files to start from."),
     Verb("Rules", "test", "test", "Test rules against cases: given records, expected rows."),
+    Verb("Rules", "simulate", "simulate", "Play laces, links and faults from a file as a test."),
     Verb("Rules", "query", "query", "Show the facts that rules derive."),
     Verb(
         "Pipeline",

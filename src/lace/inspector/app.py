@@ -30,9 +30,9 @@ from lace.inspector.history import compare
 from lace.inspector.home import home
 from lace.inspector.html import Markup, tag
 from lace.inspector.inspected import Inspected, OpenedLace
-from lace.inspector.node import Meter, node_page
+from lace.inspector.node import RateMeter, node_page
 from lace.inspector.overview import overview
-from lace.inspector.page import POSTED, Entry, Navigation, Page, respond
+from lace.inspector.page import POSTED, NavEntry, Navigation, Page, respond
 from lace.inspector.phases import Item
 from lace.inspector.record import record_page, stream_content
 from lace.inspector.rules import rules_page
@@ -87,7 +87,7 @@ class _Pages:
             ("/archive/{archive}", self._archive),
         ]
         if inspected.node:
-            meter = Meter()
+            meter = RateMeter()
             plain.append(("/node", lambda asked: node_page(inspected, meter, asked)))
         return [
             *(Route(f"/lace/{{lace}}{path}", self._of_lace(page), methods=["GET", "POST"]) for path, page in lace),
@@ -171,14 +171,14 @@ class _Pages:
         """The navigation for the current lace, or for the only one."""
         inspected, laces = self.inspected, self.inspected.laces
         opened = opened or (next(iter(laces.values())) if len(laces) == 1 else None)
-        others = [Entry(slug, f"/lace/{slug}", "") for slug in laces if opened is None or slug != opened.slug]
-        others += [Entry(name, f"/capture/{name}", "") for name in inspected.captures]
-        others += [Entry(name, f"/archive/{name}", "") for name in inspected.archives]
-        others += [Entry("Node", "/node", "o")] if inspected.node else []
+        others = [NavEntry(slug, f"/lace/{slug}", "") for slug in laces if opened is None or slug != opened.slug]
+        others += [NavEntry(name, f"/capture/{name}", "") for name in inspected.captures]
+        others += [NavEntry(name, f"/archive/{name}", "") for name in inspected.archives]
+        others += [NavEntry("Node", "/node", "o")] if inspected.node else []
         if opened is None:
             return Navigation(others=others)
-        pages = [Entry(label, opened.base + path, key) for label, path, key in PAGES]
-        pages += [Entry("Put", f"{opened.base}/put", "p")] if inspected.write else []
+        pages = [NavEntry(label, opened.base + path, key) for label, path, key in PAGES]
+        pages += [NavEntry("Put", f"{opened.base}/put", "p")] if inspected.write else []
         return Navigation(lace=opened.slug, base=opened.base, pages=pages, others=others)
 
 

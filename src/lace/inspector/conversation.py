@@ -15,7 +15,7 @@ from lace.inspector.html import Markup, join, tag
 from lace.inspector.inspected import InspectorLimits
 from lace.inspector.names import Names, fact
 from lace.inspector.page import Data, Page
-from lace.inspector.phases import LOOPED, Item, Placed, Step, placed, steps
+from lace.inspector.phases import LOOPED, Item, PhaseStep, Placed, placed, steps
 from lace.inspector.widgets import count, empty, notice, pager, short, size, url
 from lace.notation.decimal import natural
 from lace.runtime.trace.telling import explanation
@@ -103,7 +103,7 @@ def _cut(item: Item) -> Item:
     return {**item, "lines": item["lines"][:_FACTS_SHOWN]}
 
 
-def show_steps(found: Sequence[Step], names: Names) -> Markup:
+def show_steps(found: Sequence[PhaseStep], names: Names) -> Markup:
     """A conversation as a sequence: both sides, phase by phase, each arrow with what it carries."""
     if not found:
         return empty("Nothing was said yet.")
@@ -112,7 +112,7 @@ def show_steps(found: Sequence[Step], names: Names) -> Markup:
     return tag("div", heads, [_step(step, names, several=several) for step in found], class_="sequence")
 
 
-def _step(step: Step, names: Names, *, several: bool) -> Markup:
+def _step(step: PhaseStep, names: Names, *, several: bool) -> Markup:
     loop = tag("span", f"loop {step.loop}", class_="badge") if several and step.phase in LOOPED else None
     first = min(one.item["seconds"] for one in step.said)
     told = tag("p", f"{first:.3f} s. {step.phase.told}", class_="note")

@@ -172,7 +172,9 @@ def writers(opened: OpenedLace, tip: Tip | None) -> Markup | None:
     said = tag(
         "p",
         tag("strong", f"{len(newest):,} writers at one coordinate."),
-        " The tip is the newest version that is not withdrawn, no matter who signed it.",
+        " The tip is the newest version that is not withdrawn, by anybody who may write here."
+        if opened.lace.tip_policy().writers
+        else " The tip is the newest version that is not withdrawn, no matter who signed it.",
     )
     return notice("warning", join(said, tag("ul", listed)))
 

@@ -215,7 +215,7 @@ def _contested(opened: OpenedLace, contested: Sequence[tuple[str, str, str, Tip]
         for group, app, name, tip in contested[:_LISTED]
     ]  # fmt: skip
     more = len(contested) > _LISTED and tag("p", f"and {len(contested) - _LISTED:,} more", class_="note")
-    note = "Several keys wrote here. The newest version holds."
+    note = "Several keys wrote here; the tip is the newest version by anybody who may write."
     return tag("div", card("Contested", tag("ul", items, class_="rows"), more, note=note), id="contested")
 
 

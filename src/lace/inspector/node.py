@@ -59,7 +59,7 @@ class Sample(NamedTuple):
     records: int
 
 
-class Meter:
+class RateMeter:
     """The last totals of the node and of each link, as often as somebody looked."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ def ask_node(address: str, question: str) -> Any:
         ) from error
 
 
-def node_page(inspected: Inspected, meter: Meter, asked: Mapping[str, str]) -> Page:
+def node_page(inspected: Inspected, meter: RateMeter, asked: Mapping[str, str]) -> Page:
     """The page of all links, or of one with its conversation."""
     number = asked.get("link", "")
     try:

@@ -21,7 +21,7 @@ POSTED = "(posted)"  # a parameter that is set only if a form was sent; an addre
 Place = tuple[str, str]  # a label and its address
 
 
-class Entry(NamedTuple):
+class NavEntry(NamedTuple):
     """One page of the navigation, and the letter that goes to it after `g`."""
 
     label: str
@@ -50,8 +50,8 @@ class Navigation:
 
     lace: str = ""
     base: str = ""  # the address of that lace; empty if the page is of none
-    pages: Sequence[Entry] = ()
-    others: Sequence[Entry] = ()
+    pages: Sequence[NavEntry] = ()
+    others: Sequence[NavEntry] = ()
 
 
 def respond(request: Request, page: Page, navigation: Navigation) -> Response:
@@ -109,7 +109,7 @@ def _banner(page: Page, navigation: Navigation) -> Markup:
     return tag("header", brand, lace, pages or None, _search(page, navigation), others or None, tools, class_="banner")
 
 
-def _entries(entries: Sequence[Entry], here: str) -> Markup:
+def _entries(entries: Sequence[NavEntry], here: str) -> Markup:
     items = [
         tag(
             "li",

@@ -15,7 +15,7 @@ from lace.interlace.vocabulary import Block
 Item = dict[str, Any]
 
 
-class Phase(IntEnum):
+class TalkPhase(IntEnum):
     """What both sides do at the same time, in order."""
 
     RULES = 0
@@ -36,22 +36,22 @@ class Phase(IntEnum):
         return _TOLD[self]
 
 
-LOOPED = frozenset({Phase.OFFERS, Phase.REQUESTS, Phase.RECORDS})
+LOOPED = frozenset({TalkPhase.OFFERS, TalkPhase.REQUESTS, TalkPhase.RECORDS})
 _TITLES = {
-    Phase.RULES: "Rules",
-    Phase.PLAN: "Plan",
-    Phase.OFFERS: "Offers",
-    Phase.REQUESTS: "Requests",
-    Phase.RECORDS: "Records",
-    Phase.CLOSE: "Close",
+    TalkPhase.RULES: "Rules",
+    TalkPhase.PLAN: "Plan",
+    TalkPhase.OFFERS: "Offers",
+    TalkPhase.REQUESTS: "Requests",
+    TalkPhase.RECORDS: "Records",
+    TalkPhase.CLOSE: "Close",
 }
 _TOLD = {
-    Phase.RULES: "Each side says by which rules it goes.",
-    Phase.PLAN: "Both computed the same plan, or they stop here.",
-    Phase.OFFERS: "Each side lists what it would send, or sums it up.",
-    Phase.REQUESTS: "Each side asks for what its rules want.",
-    Phase.RECORDS: "The records that were asked for, or why not.",
-    Phase.CLOSE: "Neither side wants more.",
+    TalkPhase.RULES: "Each side says by which rules it goes.",
+    TalkPhase.PLAN: "Both computed the same plan, or they stop here.",
+    TalkPhase.OFFERS: "Each side lists what it would send, or sums it up.",
+    TalkPhase.REQUESTS: "Each side asks for what its rules want.",
+    TalkPhase.RECORDS: "The records that were asked for, or why not.",
+    TalkPhase.CLOSE: "Neither side wants more.",
 }
 
 
@@ -61,13 +61,18 @@ def _names(*blocks: Block) -> frozenset[str]:
 
 _OFFERS = _names(Block.LISTING, Block.SELECTION, Block.ANSWER, Block.SYMBOLS, Block.REPLY, Block.TOLD)
 _BY_NAME = {
-    **dict.fromkeys(_names(Block.REQUEST), Phase.REQUESTS),
-    **dict.fromkeys(_names(Block.AVAILABILITY), Phase.RECORDS),
-    **dict.fromkeys(_OFFERS, Phase.OFFERS),
-    **dict.fromkeys(_names(Block.HELLO), Phase.PLAN),
-    **dict.fromkeys(_names(Block.SETUP), Phase.RULES),
+    **dict.fromkeys(_names(Block.REQUEST), TalkPhase.REQUESTS),
+    **dict.fromkeys(_names(Block.AVAILABILITY), TalkPhase.RECORDS),
+    **dict.fromkeys(_OFFERS, TalkPhase.OFFERS),
+    **dict.fromkeys(_names(Block.HELLO), TalkPhase.PLAN),
+    **dict.fromkeys(_names(Block.SETUP), TalkPhase.RULES),
 }
-_BY_KIND = {"preface": Phase.RULES, "resource": Phase.RULES, "record": Phase.RECORDS, "close": Phase.CLOSE}
+_BY_KIND = {
+    "preface": TalkPhase.RULES,
+    "resource": TalkPhase.RULES,
+    "record": TalkPhase.RECORDS,
+    "close": TalkPhase.CLOSE,
+}
 _IN_SEVERAL = frozenset({"Refused", "DifferenceDrop", "TickReady"})  # they belong to the phase they are said in
 
 
@@ -77,23 +82,23 @@ class Placed(NamedTuple):
     number: int
     item: Item
     loop: int
-    phase: Phase
+    phase: TalkPhase
 
 
-class Follower:
+class PhaseFollower:
     """The way of both sides through the phases."""
 
     def __init__(self) -> None:
-        self._places: dict[str, tuple[int, Phase]] = {"in": (1, Phase.RULES), "out": (1, Phase.RULES)}
+        self._places: dict[str, tuple[int, TalkPhase]] = {"in": (1, TalkPhase.RULES), "out": (1, TalkPhase.RULES)}
         self._moved = 0  # the last loop in which records passed; who offers after that begins the next
 
-    def place(self, item: Item) -> tuple[int, Phase]:
+    def place(self, item: Item) -> tuple[int, TalkPhase]:
         """Where an item belongs. A side that goes back to an earlier phase begins a loop."""
         loop, phase = self._places[item["way"]]
         found = _phase_of(item)
-        if found is Phase.CLOSE:
+        if found is TalkPhase.CLOSE:
             loop = max(before for before, _ in self._places.values())
-        elif found is not None and (found < phase or (found is Phase.OFFERS and loop == self._moved)):
+        elif found is not None and (found < phase or (found is TalkPhase.OFFERS and loop == self._moved)):
             loop += 1
         if item["kind"] == "record":
             self._moved = max(self._moved, loop)
@@ -101,7 +106,7 @@ class Follower:
         return self._places[item["way"]]
 
 
-def _phase_of(item: Item) -> Phase | None:
+def _phase_of(item: Item) -> TalkPhase | None:
     if (found := _BY_KIND.get(item["kind"])) is not None:
         return found
     if item["kind"] != "facts":
@@ -112,21 +117,21 @@ def _phase_of(item: Item) -> Phase | None:
 
 def placed(items: Iterable[Item], first: int = 0) -> list[Placed]:
     """Each item with its phase; `first` is the number of the first one."""
-    follower = Follower()
+    follower = PhaseFollower()
     return [Placed(number, item, *follower.place(item)) for number, item in enumerate(items, first)]
 
 
-class Step(NamedTuple):
+class PhaseStep(NamedTuple):
     """One phase of one loop, with what was said in it."""
 
     loop: int
-    phase: Phase
+    phase: TalkPhase
     said: Sequence[Placed]
 
 
-def steps(found: Iterable[Placed]) -> list[Step]:
+def steps(found: Iterable[Placed]) -> list[PhaseStep]:
     """The phases in order, each with both sides' items by time."""
-    together: dict[tuple[int, Phase], list[Placed]] = {}
+    together: dict[tuple[int, TalkPhase], list[Placed]] = {}
     for one in found:
         together.setdefault((one.loop, one.phase), []).append(one)
-    return [Step(loop, phase, together[loop, phase]) for loop, phase in sorted(together)]
+    return [PhaseStep(loop, phase, together[loop, phase]) for loop, phase in sorted(together)]

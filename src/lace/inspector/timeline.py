@@ -18,7 +18,7 @@ from lace.inspector.browse import summaries
 from lace.inspector.html import Markup, join, tag
 from lace.inspector.inspected import Inspected, OpenedLace
 from lace.inspector.names import Names, speller
-from lace.inspector.phases import Item, Phase, placed
+from lace.inspector.phases import Item, TalkPhase, placed
 from lace.inspector.prooftree import show_explanation
 from lace.inspector.widgets import count, fields, fold, link, short, signer
 from lace.notation.decimal import natural
@@ -33,7 +33,7 @@ _STRIP, _TALL = 1000, 44
 
 
 @dataclass(slots=True)
-class Side:
+class SideThen:
     """What is known of one side at a moment."""
 
     has: dict[str, None] = field(default_factory=dict)
@@ -46,35 +46,35 @@ class Side:
 
 
 @dataclass(slots=True)
-class Moment:
+class TalkMoment:
     """Both sides at a moment, and the record that moved last."""
 
-    us: Side
-    peer: Side
+    us: SideThen
+    peer: SideThen
     texts: dict[str, str]
     last: tuple[str, str] | None = None  # the way and the record
-    phase: Phase = Phase.RULES
+    phase: TalkPhase = TalkPhase.RULES
     loop: int = 1
 
-    def side(self, way: str) -> Side:
+    def side(self, way: str) -> SideThen:
         """The side that speaks in one direction."""
         return self.us if way == "out" else self.peer
 
-    def other(self, way: str) -> Side:
+    def other(self, way: str) -> SideThen:
         """The side that listens."""
         return self.peer if way == "out" else self.us
 
 
-def moment_at(items: Sequence[Item], at: int) -> Moment:
+def moment_at(items: Sequence[Item], at: int) -> TalkMoment:
     """Both sides after the item of a number."""
-    found = Moment(Side(), Side(), {})
+    found = TalkMoment(SideThen(), SideThen(), {})
     for one in placed(items[: at + 1]):
         found.loop, found.phase = one.loop, one.phase
         _hear(found, one.item)
     return found
 
 
-def _hear(found: Moment, item: Item) -> None:
+def _hear(found: TalkMoment, item: Item) -> None:
     way, speaks, listens = item["way"], found.side(item["way"]), found.other(item["way"])
     if item["kind"] == "record":
         speaks.has[item["text"]] = listens.has[item["text"]] = None
@@ -86,7 +86,7 @@ def _hear(found: Moment, item: Item) -> None:
             _hear_fact(speaks, listens, line)
 
 
-def _hear_fact(speaks: Side, listens: Side, line: str) -> None:
+def _hear_fact(speaks: SideThen, listens: SideThen, line: str) -> None:
     name = line.partition("(")[0]
     if name == "DifferenceRoot":
         speaks.total = line.split("'")[1]
@@ -167,7 +167,7 @@ def _shown(inspected: Inspected, items: Sequence[Item], at: int) -> Markup:
     return join(head, sets, _records(found, lace), _fired(found, lace))
 
 
-def _holding(inspected: Inspected, found: Moment) -> OpenedLace | None:
+def _holding(inspected: Inspected, found: TalkMoment) -> OpenedLace | None:
     """A lace that is open here and holds the record that moved last, or one of those that were told of."""
     wanted = [found.last[1]] if found.last else [*found.us.has, *found.peer.has][:1]
     for slug in list(inspected.laces):
@@ -177,7 +177,7 @@ def _holding(inspected: Inspected, found: Moment) -> OpenedLace | None:
     return None
 
 
-def _side(title: str, kind: str, side: Side, names: Names) -> Markup:
+def _side(title: str, kind: str, side: SideThen, names: Names) -> Markup:
     rows: list[tuple[str, object]] = [
         ("Who", signer(side.signer, names) if side.signer else "not said"),
         ("Known to have", f"{len(side.has):,}{f' of {side.total}' if side.total else ''}"),
@@ -191,7 +191,7 @@ def _side(title: str, kind: str, side: Side, names: Names) -> Markup:
     return tag("div", tag("h3", title, class_=kind), fields(rows), class_="card")
 
 
-def _records(found: Moment, lace: OpenedLace | None) -> Markup | None:
+def _records(found: TalkMoment, lace: OpenedLace | None) -> Markup | None:
     """Both sets, record by record: a full dot for what a side has, a ring for what it asked for."""
     every = list(dict.fromkeys([*found.us.has, *found.peer.has, *found.us.asked, *found.peer.asked]))
     if not every:
@@ -220,7 +220,7 @@ def _records(found: Moment, lace: OpenedLace | None) -> Markup | None:
                 name="part-sets", is_open=len(every) <= _SHOWN)  # fmt: skip
 
 
-def _dot(side: Side, record: str, kind: str) -> Markup:
+def _dot(side: SideThen, record: str, kind: str) -> Markup:
     who = "we" if kind == "us" else "the peer"
     if record in side.refused:
         return tag("span", "✕", class_="dot bad", title=f"{who} refused it: {side.refused[record]}")
@@ -231,7 +231,7 @@ def _dot(side: Side, record: str, kind: str) -> Markup:
     return tag("span", "·", class_="dot faint", title=f"nothing is known of it on {who}'s side")
 
 
-def _fired(found: Moment, lace: OpenedLace | None) -> Markup | None:
+def _fired(found: TalkMoment, lace: OpenedLace | None) -> Markup | None:
     """The rule of the sender by which the last record was selected."""
     if found.last is None:
         return None

@@ -49,14 +49,14 @@ def copyable(text: str) -> Markup:
     return tag("span", tag("code", text, class_="whole"), button, class_="copyable")
 
 
-class Naming(Protocol):
+class NameSource(Protocol):
     """Whoever knows names of keys."""
 
     def name_of(self, verifier: str) -> str | None:
         """The preferred name of a key."""
 
 
-def signer(verifier: str | None, names: Naming | None) -> Markup:
+def signer(verifier: str | None, names: NameSource | None) -> Markup:
     """Who signed, by name; the whole verifier on hover."""
     if not verifier:
         return tag("span", "unsigned", class_="faint")

@@ -14,7 +14,19 @@ Rule: real laces and real exchanges; nothing here stands in for a part of Lace. 
 which gate a record stopped at and why.
 """
 
-from lace.testing.asserting import assert_moved, assert_withheld
-from lace.testing.clock import MovableClock
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lace.testing.asserting import assert_moved, assert_withheld
+    from lace.testing.clock import MovableClock
 
 __all__ = ["MovableClock", "assert_moved", "assert_withheld"]
+_HOMES = {"MovableClock": "clock", "assert_moved": "asserting", "assert_withheld": "asserting"}
+
+
+def __getattr__(name: str) -> object:
+    """On first use: the simulator runs where a node does not, in a browser tab."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -157,6 +157,7 @@ class Refreshed {
 // `/` goes to the search field, g and a letter to a page, c copies the link, ? shows all of it.
 function setUpKeys() {
   const keys = document.getElementById("keys");
+  if (!keys) return;  // the playground takes only the editor from here
   const copy = document.getElementById("copy-link");
   const show = document.getElementById("show-keys");
   show.hidden = false;

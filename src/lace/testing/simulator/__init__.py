@@ -17,8 +17,9 @@ from lace.testing.simulator.scene import (
     SceneRecord,
     Weather,
     read_scene,
+    scene_in_link,
 )
-from lace.testing.simulator.simulation import Broken, Simulated, simulate, with_seed
+from lace.testing.simulator.simulation import Broken, Simulated, simulate, still_to_come, with_seed
 from lace.testing.simulator.stage import Crossing, Round, Stage
 
 __all__ = [
@@ -34,6 +35,8 @@ __all__ = [
     "Stage",
     "Weather",
     "read_scene",
+    "scene_in_link",
     "simulate",
+    "still_to_come",
     "with_seed",
 ]

@@ -6,6 +6,9 @@ with its place. Everything that a simulation does follows from its scene.
 
 from __future__ import annotations
 
+import json
+import zlib
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
@@ -32,6 +35,7 @@ class SceneLimits:
     person: int = 40
     expected: int = 200
     seed: int = 999_999
+    link: int = 200_000  # bytes of a scene in a link, unpacked
 
 
 LIMITS = SceneLimits()
@@ -137,6 +141,23 @@ class Scene:
 def read_scene(data: object, limits: SceneLimits = LIMITS) -> Scene:
     """A scene out of parsed JSON; InvalidText says which part of it is not one."""
     return _SceneReader(limits).scene(data)
+
+
+def scene_in_link(link: str, limits: SceneLimits = LIMITS) -> Scene:
+    """The scene that a link of the playground holds, in the part of the address behind `#`; nothing is fetched."""
+    _, _, text = link.partition("#")
+    try:
+        data = urlsafe_b64decode(text.strip() + "=" * (-len(text.strip()) % 4))
+        inflating = zlib.decompressobj(-zlib.MAX_WBITS)
+        whole = inflating.decompress(data, limits.link + 1)
+        if len(whole) > limits.link:
+            _refuse("link", f"{limits.link} bytes at most, unpacked", len(whole))
+        if not inflating.eof:
+            raise ValueError("it ends early")
+        parsed = json.loads(whole)
+    except (ValueError, zlib.error) as why:
+        raise InvalidText(f"the link holds no scene: {why}", rule="scene", place="link", found=repr(text)[:80]) from why
+    return read_scene(parsed, limits)
 
 
 class _SceneReader:

@@ -168,6 +168,13 @@ def _changed(stage: Stage) -> Iterator[Broken]:
 
 def _left(stage: Stage) -> Iterator[Broken]:
     """At rest no record is left that every gate would let pass, between laces that are not hostile."""
+    for sender, receiver, record in still_to_come(stage):
+        said = f"{stage.names[receiver]} does not have {record}, which {stage.names[sender]} would give"
+        yield Broken("converged", said)
+
+
+def still_to_come(stage: Stage) -> Iterator[tuple[int, int, RecordHash]]:
+    """What the next calm run would bring: sender, receiver and record, between laces that are not hostile."""
     for pair in stage.links:
         if any(stage.given[number].hostile for number in pair):
             continue
@@ -177,8 +184,7 @@ def _left(stage: Stage) -> Iterator[Broken]:
             for record in islice(missing, MAX_WALKS):
                 sides = side_of(stage, sender), side_of(stage, receiver)
                 if walk(RecordHash(record), *sides, now=stage.now).stopped is None:
-                    said = f"{stage.names[receiver]} has not {record}, which {stage.names[sender]} would give"
-                    yield Broken("converged", said)
+                    yield sender, receiver, RecordHash(record)
 
 
 def _unexpected(stage: Stage, wanted: Sequence[Expected]) -> Iterator[Broken]:

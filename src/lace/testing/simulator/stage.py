@@ -81,8 +81,13 @@ class Crossing:
     passed: Sequence[Crossed]
     written: tuple[int, int]
     outcomes: tuple[Outcome, Outcome]
-    is_cut: bool
+    cut_at: int | None  # nanoseconds after the start, as is the other
     flipped_at: int | None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the wire broke."""
+        return self.cut_at is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +208,7 @@ def _crossing(pair: Pair, plan: WirePlan, wire: Wire) -> Crossing:
         passed=wire.passed,
         written=(first.written, second.written),
         outcomes=(outcome_of(first), outcome_of(second)),
-        is_cut=wire.is_cut,
+        cut_at=wire.cut_at,
         flipped_at=wire.flipped_at,
     )
 

@@ -89,12 +89,17 @@ class Wire:
         self._order = 0
         self._last_ns = [start_ns, start_ns]  # of arrivals at each end: bytes never overtake each other
         self.passed: list[Crossed] = []
-        self.is_cut = False
-        self.flipped_at: int | None = None  # nanoseconds after the start
+        self.cut_at: int | None = None  # nanoseconds after the start, as is the other
+        self.flipped_at: int | None = None
 
     @property
     def elapsed_ns(self) -> int:
         return self.now_ns - self._start_ns
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether nothing passes any more."""
+        return self.cut_at is not None
 
     def start(self) -> None:
         """Both ends say what they say first."""
@@ -183,7 +188,7 @@ class Wire:
 
     def _break(self) -> None:
         """Both directions are gone; each end hears so after a while."""
-        self.is_cut = True
+        self.cut_at = self.elapsed_ns
         for number in (0, 1):
             self.ends[number].is_told_of_end = True
             self._put(number, b"", LOST_AFTER_NS)
