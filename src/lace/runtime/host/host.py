@@ -134,13 +134,15 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._agreed = _Policy(wanted, self._claims_for(wanted))
         return given.PolicyPrepared(len(self._agreed.claims))
 
-    def get_ready(self, wanted: asked.PreparePolicy, runtime: RuntimeFacts, call: Call) -> None:
+    def get_ready(
+        self, wanted: asked.PreparePolicy, runtime: RuntimeFacts, call: Call, *, is_standard: bool = False
+    ) -> None:
         """Work out what links under a plan will share, if they share anything; for none of them in particular."""
         self.prepare(wanted, call)
         self._sends_under(asked.Evaluate(runtime=runtime), call)
         if self.shared is not None:
             own = self.shared.current(runtime, self._prepared().claims, call)
-            own.get_ready(wanted.own_source, self._work_out, call)
+            own.get_ready(wanted.own_source, self._work_out, call, is_standard=is_standard)
 
     def _no_claims(self, source: str) -> PeerClaims:
         terms = self._terms

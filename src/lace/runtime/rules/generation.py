@@ -178,11 +178,12 @@ class Generation:
                 standard.remember(source, work_out(parts, source, self._max_line_bytes))
         return standard.summaries(source)
 
-    def get_ready(self, source: str, work_out: WorkOut, call: Call) -> None:
-        """Work out what links will ask for first: the root of the set, and, if its ids are all there is to say, the
-        roots of its partitions under a label."""
-        assert self.root
-        if self.is_bare:
+    def get_ready(self, source: str, work_out: WorkOut, call: Call, *, is_standard: bool) -> None:
+        """Work out what links will ask for first: the root of the set, or, where none of them compares roots and the
+        ids are all there is to say, the roots of its partitions under a label."""
+        if not is_standard:
+            assert self.root
+        elif self.is_bare:
             self.summaries(source, work_out, call)
 
     def known_roots(self) -> Roots:
