@@ -138,7 +138,7 @@ class RuleThresholds:
     again_times: int = 3  # in a row, after which what follows changes is compiled all the same
     min_claim_columns: int = 1_024  # claims without fields; more are columns
     min_kept_ids: int = 10_000  # of a set that is kept with the lace; evaluating fewer again costs less
-    kept_piece_ids: int = 1 << 18  # that are kept as one value, of which a store holds three copies for a moment
+    kept_piece_ids: int = 1 << 17  # that are kept as one value, of which a store holds three copies for a moment
     prepared: PreparedThresholds = field(default_factory=PreparedThresholds)
 
 
