@@ -100,8 +100,11 @@ class Generation:
 
     def some_at_once(self, records: Sequence[str]) -> list[Advertisement] | None:
         """What `some` gives, if all of it is at hand and no lock is needed; else None."""
-        recent = self._recent  # what is in it stays as it is
-        found = [claim for record in records if (claim := recent.get(record)) is not None]
+        if self.is_bare:
+            return bare_claims(sorted(records))
+        recent, standard = self._recent, self._standard  # what is in them stays as it is
+        known = recent.get if standard is None else standard.get
+        found = [claim for record in records if (claim := known(record)) is not None]
         return sorted(found) if len(found) == len(records) else None
 
     def listing(self) -> list[Advertisement]:
