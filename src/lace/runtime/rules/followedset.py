@@ -98,7 +98,9 @@ class _Generations:
 
     def _follow(self, delta: Delta) -> Generation:
         if delta.send_added or delta.send_removed:
-            self._newest = self._newest.then(list(delta.send_added), list(delta.send_removed))
+            came = list(delta.send_added)
+            self._newest = self._newest.then(came, list(delta.send_removed))
+            self._newest.foresee(came)
         return self._newest
 
 

@@ -24,6 +24,7 @@ from lace.thresholds import RuleThresholds
 
 _MANY = 100_000
 _MOST_RECENT = 1024  # advertisements that are kept for the next link that has to list them
+_FORESEEN = 64  # advertisements that are made before a link asks for them
 _MOST_PARTITIONS: int = 64**START_LENGTH
 _FOLLOWED_SHARE = 4  # if less than one in so many changed, the advertisements are changed too, else made again
 
@@ -106,6 +107,11 @@ class Generation:
         known = recent.get if standard is None else standard.get
         found = [claim for record in records if (claim := known(record)) is not None]
         return sorted(found) if len(found) == len(records) else None
+
+    def foresee(self, records: Sequence[str]) -> None:
+        """Make what links will ask for at the same time, if those are a few advertisements that have to be read."""
+        if self._standard is None and not self.is_bare and len(records) <= _FORESEEN:
+            self._made(records)
 
     def listing(self) -> list[Advertisement]:
         """All advertisements, sorted."""
