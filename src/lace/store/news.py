@@ -13,7 +13,7 @@ from typing import Protocol
 Tell = Callable[[], object]
 
 
-class Moment(Protocol):
+class CommitPoint(Protocol):
     """A cursor of the store."""
 
     @property
@@ -27,7 +27,7 @@ class StoreNews:
         self._listeners: dict[int, Tell] = {}
         self._lock = Lock()
         self._numbers = 0
-        self.at: Moment | None = None  # as our newest commit left it, if nobody else has stored anything since
+        self.at: CommitPoint | None = None  # as our newest commit left it, if nobody else has stored anything since
         self.count: int = (
             0  # commits so far: a reader that finds it unchanged has missed nothing that this process stored
         )
@@ -47,7 +47,7 @@ class StoreNews:
 
         return unlisten
 
-    def tell(self, at: Moment | None = None) -> None:
+    def tell(self, at: CommitPoint | None = None) -> None:
         """Something was committed: by us, and then the store stood here before anybody hears of it; or by others.
 
         A result worked out since the count last moved has seen everything up to `at`.
@@ -63,7 +63,7 @@ class StoreNews:
             for tell in listeners:
                 tell()
 
-    def notice(self, at: Moment) -> None:
+    def notice(self, at: CommitPoint) -> None:
         """The store was found here; if no commit of ours left it so, another process has stored something."""
         if at != self.at:
             self.tell()
