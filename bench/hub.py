@@ -96,11 +96,21 @@ async def crowd(report: Report, followers: Crowd, server: Server, count: int, ro
     report.row("the same: CPU of the server for each", spent[0] / rounds, "s", f"followers {spent[1] / rounds:.3f} s")
     cpu_s, burst = server.cpu_s, 200 if report.quick else 1000
     seconds = await followers.burst(1_000_000, burst)
-    cpu_s, deliveries = server.cpu_s - cpu_s, burst * (count - 1)
+    deliveries = burst * (count - 1)
+    spent_each = (server.cpu_s - cpu_s) / deliveries * 1e6
     report.row(f"{burst} records of one at each of the others: deliveries a second", deliveries / seconds, "", "")
-    report.row("the same: CPU of the server for each", cpu_s / deliveries * 1e6, "µs", "")
+    report.row("the same: CPU of the server for each", spent_each, "µs", "")
     report.row("memory of the server", server.memory, "MB", "")
     report.at_most(f"{count} followers: a new record at each of them, p99", wanted=0.5, got=p99, unit=" s")
+    report.at_most(
+        f"{count} followers: CPU of the server for a new record", wanted=0.1, got=spent[0] / rounds, unit=" s"
+    )
+    report.at_least(
+        f"{burst} records to {count} followers: deliveries a second", wanted=20_000, got=deliveries / seconds
+    )
+    report.at_most(
+        f"{burst} records to {count} followers: server's CPU for each", wanted=20, got=spent_each, unit=" µs"
+    )
     report.at_most(f"{count} followers: memory of the server", wanted=1500, got=server.memory, unit=" MB")
     report.at_most(f"{count} followers at rest: share of a core", wanted=0.05, got=idle)
 

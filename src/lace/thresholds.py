@@ -132,11 +132,13 @@ class RuleThresholds:
     max_read_records: int = 1_000  # stored records that are read one by one for what claims or parts say of them
     max_short_records: int = 16  # that the thread which stored them evaluates for everybody
     max_shared_claims: int = 64  # for which an answer is kept for the next peer that makes the same claims
-    min_columns: int = 64  # records; the fields of more are read from columns instead of from each record
+    min_columns: int = 64  # records; the fields of more are read from columns instead of from each record,
+    column_share: int = 32  # if they are more than this part of the store, whose columns are looked through
     again_rows: int = 4_000  # of work for each rule, half of it to plan: it is done again sooner than more is planned
     again_times: int = 3  # in a row, after which what follows changes is compiled all the same
     min_claim_columns: int = 1_024  # claims without fields; more are columns
     min_kept_ids: int = 10_000  # of a set that is kept with the lace; evaluating fewer again costs less
+    kept_piece_ids: int = 1 << 17  # that are kept as one value, of which a store holds three copies for a moment
     prepared: PreparedThresholds = field(default_factory=PreparedThresholds)
 
 

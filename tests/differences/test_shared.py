@@ -197,6 +197,37 @@ def test_a_kept_set_that_is_broken_or_old_is_none(store: RecordStore, harm: Call
     assert len(host_of(store, ALL, keeping())()) == expected  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("harm", [lambda data: data[:-33], lambda data: data[:40] + b"x" + data[41:], lambda _: None])
+def test_a_set_that_is_kept_in_pieces_is_whole_or_none(
+    store: RecordStore, monkeypatch: pytest.MonkeyPatch, harm: Callable[[bytes], bytes | None]
+) -> None:
+    thresholds = RuleThresholds(min_kept_ids=1, kept_piece_ids=3)
+    book = PolicyBook(keeps_sets=True, thresholds=thresholds)
+    told = host_of(store, ALL, book)()
+    book.keep()
+    pieces = store.settings("sendable-ids")
+    assert sorted(map(len, pieces.values())) == [2 * 33, 3 * 33, 3 * 33]
+    later = host_of(store, ALL, PolicyBook(keeps_sets=True, thresholds=thresholds))
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreEvaluator, "evaluate", refuse)
+        again = later()
+    assert again.listing() == told.listing()  # type: ignore[attr-defined]
+    name, data = sorted(pieces.items())[1]
+    store.put_setting("sendable-ids", name, harm(data))
+    evaluated = host_of(store, ALL, PolicyBook(keeps_sets=True, thresholds=thresholds))()
+    assert evaluated.listing() == told.listing()  # type: ignore[attr-defined]
+
+
+def test_a_smaller_set_leaves_no_piece_of_the_one_before(store: RecordStore) -> None:
+    thresholds = RuleThresholds(min_kept_ids=1, kept_piece_ids=3)
+    for _ in range(2):
+        book = PolicyBook(keeps_sets=True, thresholds=thresholds)
+        host_of(store, ALL, book)()
+        book.keep()
+        store.delete(*[record for _, record in store.records_since()][:3])
+    assert len(store.settings("sendable-ids")) == 2
+
+
 def test_the_sets_used_last_are_kept_and_no_more(store: RecordStore) -> None:
     for group in "abcdef":
         book = keeping()

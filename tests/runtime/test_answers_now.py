@@ -24,7 +24,7 @@ from lace.runtime.host.host import LocalHost
 from lace.runtime.host.recentbodies import RecentBodies
 from lace.runtime.rules.followedset import NO_CLAIMS, SharedSet
 from lace.runtime.rules.policybook import PolicyBook
-from lace.store.base import RecordStore
+from lace.store.base import RecordStore, StoreCursor
 from lace.store.memory import MemoryStore
 from runtime.memory_link import End, MemoryLink
 from runtime.test_host_contract import RUNTIME
@@ -150,7 +150,8 @@ def test_one_new_record_asks_the_second_link_nothing_that_takes_long() -> None:
     hub.seen.clear()
     hub.step(1, True, {5})
     assert all(str(RECORDS[5].hash) in held for held in hub.held)
-    assert hub.seen["SendListing"] == hub.seen["SendRecords"] == 2  # all but the first link
+    assert hub.seen["SendListing"] == 3  # nothing has to be read to say the ids of records
+    assert hub.seen["SendRecords"] == 2  # all but the first link
     assert min(hub.seen[one] for one in ("Evaluate", "Measure", "TakeChange", "TakeDifference")) >= 2
 
 
@@ -172,9 +173,23 @@ def test_bytes_that_were_sent_are_few() -> None:
     store = MemoryStore()
     bodies = RecentBodies(store, max_records=2, max_bytes=10)
     bodies.note(bodies.moment, [("a", b"12345"), ("b", b"123456"), ("c", b"1")])
-    assert bodies.get(["a"]) == [b"12345"]
+    assert bodies.get(["a"]) is None  # it came first, and both are too long
+    assert bodies.get(["b", "c"]) == [b"123456", b"1"]
+    bodies.note(bodies.moment, [("d", b"1"), ("e", bytes(11))])
     assert bodies.get(["b"]) is None
-    assert bodies.get(["c"]) is None
+    assert bodies.get(["c", "d"]) == [b"1", b"1"]
+    assert bodies.get(["e"]) is None
+
+
+def test_bytes_that_were_sent_stay_while_others_come() -> None:
+    store = MemoryStore()
+    store.put(RECORDS[:1])
+    bodies, first = RecentBodies(store), str(RECORDS[0].hash)
+    bodies.note(bodies.moment, [(first, RECORDS[0].stored)])
+    store.put(RECORDS[1:3])
+    assert bodies.get([first]) == [RECORDS[0].stored]
+    store.news.notice(StoreCursor(9, 0))  # by another process: it may have removed something too
+    assert bodies.get([first]) is None
 
 
 def test_a_set_that_the_store_has_left_behind_is_not_told_now() -> None:

@@ -228,14 +228,19 @@ def test_a_limit_is_an_answer_and_no_exception() -> None:
     assert "max_derived_facts_per_predicate" in answer.detail
 
 
-@pytest.mark.parametrize("count", [3, 100])
-def test_advertisements_carry_the_fields_of_the_schema_however_many_there_are(count: int) -> None:
+@pytest.mark.parametrize(("count", "share"), [(3, 16), (100, 16), (100, 0)], ids=["few", "columns", "one by one"])
+def test_advertisements_carry_the_fields_of_the_schema_however_many_there_are(count: int, share: int) -> None:
     store = MemoryStore()
     store.put([validate(plex(f"n{n}", headers=[("Mood", "b"), ("Mood", "a")])) for n in range(count)])
     for schema in (ALL_FIELDS, FieldSchema(frozenset({"Mood", "Absent"}))):
         policy = prepare(wanted(agree(ALL, ALL), schema), Terms(module=ALL, exposures=(expose_all(),)))
-        evaluator = StoreEvaluator(store, policy)
-        listed = evaluator.advertise(evaluator.evaluate(runtime(0), ClaimChanges([], []), Call()).send_added)
+        evaluator = StoreEvaluator(store, policy, thresholds=RuleThresholds(column_share=share))
+        gone = validate(plex("gone"))
+        store.put([gone])
+        sendable = evaluator.evaluate(runtime(0), ClaimChanges([], []), Call()).send_added
+        store.delete(gone.hash)
+        listed = evaluator.advertise(sendable)
+        assert len(sendable) == count + 1
         assert len(listed) == count
         for claim in listed:
             mood = [(field.position, field.value) for field in claim.fields if field.name == "Mood"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from binascii import a2b_base64, b2a_base64
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, TypeVar, cast
 
@@ -149,6 +149,11 @@ class Ids:
         """A compact form for keeping: 33 bytes an id."""
         return self.rows().tobytes()
 
+    def pieces(self, rows_at_once: int) -> Iterator[bytes]:
+        """The same, some ids at a time."""
+        for start in range(0, len(self), rows_at_once):
+            yield self.take(slice(start, start + rows_at_once)).to_bytes()
+
     def rows(self) -> npt.NDArray[np.uint8]:
         """The same as an (n, 33) array: the digest, and the letter."""
         rows = np.empty((len(self), ID_BYTES), np.uint8)
@@ -198,6 +203,14 @@ def joined(columns: Sequence[Ids]) -> Ids:
         return EMPTY
     words = np.concatenate([one.words for one in columns], axis=1)
     return Ids(words, np.concatenate([one.letters for one in columns]))
+
+
+def in_order(columns: Sequence[Ids]) -> Ids:
+    """Columns that share nothing as one: those that follow each other are not sorted again."""
+    whole = joined(columns)
+    if bool((whole.words[0, 1:] > whole.words[0, :-1]).all()):
+        return whole
+    return sort_ids(whole.words, whole.letters, kind="stable")
 
 
 def sort_ids(words: Words, letters: Letters, kind: Literal["stable"] | None = None) -> Ids:

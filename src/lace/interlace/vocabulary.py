@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
+from typing import NoReturn
 
 from lace.errors import excerpt
 from lace.facts.predicates import ADVERTISED, ADVERTISED_FIELD, MAY_REQUEST
@@ -76,16 +78,19 @@ class Block(Enum):
     AVAILABILITY = frozenset({NOT_AVAILABLE, TICK_READY, REFUSED})
 
 
-def require_vocabulary(predicate: Predicate, block: Block, *, differences: bool = False, refusals: int = 0) -> None:
-    """Abort on a fact that does not belong into this block (050-FACT-10), or to a capability that is off (P33)."""
-    allowed: frozenset[Predicate] = block.value
-    is_off = (predicate in DIFFERENCES and not differences) or REFUSALS.get(predicate, 0) > refusals
-    if predicate not in allowed or is_off:
-        raise ProtocolAbort(
-            AbortReason.MALFORMED_FACT_BLOCK,
-            f"{excerpt(str(predicate))} in a {block.name.lower()} block",
-            "050-FACT-10",
-        )
+@cache
+def allowed_in(block: Block, differences: bool, refusals: int) -> frozenset[Predicate]:
+    """What a block may hold under the capabilities that are spoken: 070, and a version of 071 (P33)."""
+    found: frozenset[Predicate] = block.value
+    later = {predicate for predicate, version in REFUSALS.items() if version > refusals}
+    return found - later if differences else found - later - DIFFERENCES
+
+
+def refuse(predicate: Predicate, block: Block) -> NoReturn:
+    """Abort on a fact that does not belong into this block (050-FACT-10), or to a capability that is off."""
+    raise ProtocolAbort(
+        AbortReason.MALFORMED_FACT_BLOCK, f"{excerpt(str(predicate))} in a {block.name.lower()} block", "050-FACT-10"
+    )
 
 
 def require_at_most_once(facts: Sequence[Fact], predicate: Predicate) -> None:

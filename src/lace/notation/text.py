@@ -43,4 +43,6 @@ def quote(value: str) -> str:
     >>> print(quote("it's"))
     'it\'s'
     """
+    if "'" not in value and "\\" not in value:
+        return f"'{value}'"
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -56,7 +56,10 @@ def bare_claims(records: Iterable[str]) -> list[Advertisement]:
 
 def canonical_fields(fields: Iterable[FieldClaim]) -> Fields:
     """Fields by name bytes, then by numeric index (050-ADVREC-05)."""
-    return tuple(sorted(fields, key=lambda field: (field.name.encode(), int(field.position))))
+    found = tuple(fields)
+    if len(found) < 2:
+        return found
+    return tuple(sorted(found, key=lambda field: (field.name.encode(), int(field.position))))
 
 
 def canonical_bytes(advertisement: Advertisement, source: str, max_line_bytes: int) -> bytes:
@@ -64,16 +67,19 @@ def canonical_bytes(advertisement: Advertisement, source: str, max_line_bytes: i
 
     P14: a field fact longer than the line limit is left out, never cut; the record is still advertised.
     """
-    pair = f"'{advertisement.hash}',{quote(source)}"
+    return _canonical(advertisement.hash, advertisement.fields, quote(source), max_line_bytes).encode()
+
+
+def _canonical(record: str, fields: Fields, source: str, max_line_bytes: int) -> str:
+    """The same as text, of a source that is quoted: a server says the same of a record to each of its links."""
+    pair = f"'{record}',{source}"
     text = f"Advertised({pair})\n"
-    if not advertisement.fields:
-        return text.encode()
-    lines = [text.encode()]
-    for name, index, value in advertisement.fields:
-        line = f"AdvertisedField({pair},{quote(name)},'{index}',{quote(value)})\n".encode()
-        if len(line) <= max_line_bytes + 1:
-            lines.append(line)
-    return b"".join(lines)
+    for name, index, value in fields:
+        line = f"AdvertisedField({pair},{quote(name)},'{index}',{quote(value)})\n"
+        # A character is four bytes at most: nearly all lines are so short that they need not be counted.
+        if 4 * len(line) <= max_line_bytes or len(line.encode()) <= max_line_bytes + 1:
+            text += line
+    return text
 
 
 def canonical_listing(advertisements: Claims, source: str, max_line_bytes: int) -> bytes:
@@ -89,10 +95,11 @@ def _canonical_each(claims: Iterable[Advertisement], source: str, max_line_bytes
     """The canonical record of each claim behind a domain; nearly all lines of bare claims, of which there may be very
     many, are the same."""
     before, after = _bare_line(source, domain)
+    quoted = quote(source)
     return [
-        f"{before}{record}{after}".encode()
-        if not fields
-        else domain.encode() + canonical_bytes(Advertisement(record, fields), source, max_line_bytes)
+        (
+            f"{domain}{_canonical(record, fields, quoted, max_line_bytes)}" if fields else f"{before}{record}{after}"
+        ).encode()
         for record, fields in claims
     ]
 
@@ -265,6 +272,13 @@ class ListingReader:
             for record in records:
                 self._add_record(record)
 
+    def add_record(self, values: Sequence[str]) -> None:
+        """One `Advertised` line; its arity was checked."""
+        record, source = values
+        if source != self._source:
+            raise _foreign(source)
+        self._add_record(record)
+
     def add_field(self, values: Sequence[str]) -> None:
         """One `AdvertisedField` line; its arity was checked."""
         record, source, name, index, value = values
@@ -302,7 +316,7 @@ class ListingReader:
             raise ProtocolAbort(
                 AbortReason.MALFORMED_FACT_BLOCK, f"field {excerpt(name)} is outside the agreed schema", "050-ADVF-14"
             )
-        if not is_index(index):
+        if index != "0" and not is_index(index):  # nearly every field stands once
             raise ProtocolAbort(AbortReason.MALFORMED_FACT_BLOCK, f"field index {excerpt(index)}", "050-ADVF-08")
         if record in self._fields:
             fields = self._fields[record]

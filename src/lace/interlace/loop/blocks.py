@@ -15,7 +15,7 @@ from lace.interlace.effects import TakeClaims
 from lace.interlace.inputs import ChangesReceived
 from lace.interlace.reasons import AbortReason, ProtocolAbort
 from lace.interlace.setup.agreement import Agreement
-from lace.interlace.vocabulary import TICK_READY, Block, require_vocabulary
+from lace.interlace.vocabulary import TICK_READY, Block, allowed_in, refuse
 from lace.limits import ExchangeLimits
 from lace.notation.fact import Fact, FactColumn, Predicate
 
@@ -35,8 +35,8 @@ class BlockReader:
         refusals: int = 0,
     ) -> None:
         self.kind = kind
-        self._differences = differences  # whether 070 is spoken
-        self._refusals = refusals  # which version of 071 is spoken; 0: none
+        # `differences`: whether 070 is spoken; `refusals`: which version of 071 is, 0 for none.
+        self._allowed = allowed_in(kind, differences, refusals)
         self._max_size = max_size
         self._size = 0
         self._listing = listing
@@ -79,14 +79,24 @@ class BlockReader:
             if listing is not None and predicate == ADVERTISED_FIELD:
                 for _, values in run:
                     listing.add_field(values)
-            elif predicate in (TICK_READY, MAY_REQUEST, ADVERTISED):
-                for rest, alike in groupby([values for _, values in run], _all_but_first):
-                    self._read_column(FactColumn(predicate, [values[0] for values in alike], rest))
+            elif listing is not None and predicate == ADVERTISED:
+                self._read_advertised([values for _, values in run], listing)
+            elif predicate in (TICK_READY, MAY_REQUEST):
+                self._read_column(FactColumn(predicate, [values[0] for _, values in run], ()))
             else:
                 self.facts += run
 
+    def _read_advertised(self, lines: Sequence[Sequence[str]], listing: ListingReader) -> None:
+        """A run of them: of one line where records have fields, and of very many where they have none."""
+        if len(lines) == 1:
+            listing.add_record(lines[0])
+            return
+        for (source,), alike in groupby(lines, _all_but_first):
+            listing.add_records([record for record, _ in alike], source)
+
     def _require(self, predicate: Predicate) -> None:
-        require_vocabulary(predicate, self.kind, differences=self._differences, refusals=self._refusals)
+        if predicate not in self._allowed:
+            refuse(predicate, self.kind)
 
     def _read_column(self, column: FactColumn) -> None:
         predicate = column.predicate

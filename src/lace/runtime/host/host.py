@@ -134,13 +134,15 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         self._agreed = _Policy(wanted, self._claims_for(wanted))
         return given.PolicyPrepared(len(self._agreed.claims))
 
-    def get_ready(self, wanted: asked.PreparePolicy, runtime: RuntimeFacts, call: Call) -> None:
+    def get_ready(
+        self, wanted: asked.PreparePolicy, runtime: RuntimeFacts, call: Call, *, is_standard: bool = False
+    ) -> None:
         """Work out what links under a plan will share, if they share anything; for none of them in particular."""
         self.prepare(wanted, call)
         self._sends_under(asked.Evaluate(runtime=runtime), call)
         if self.shared is not None:
             own = self.shared.current(runtime, self._prepared().claims, call)
-            own.get_ready(wanted.own_source, self._work_out, call)
+            own.get_ready(wanted.own_source, self._work_out, call, is_standard=is_standard)
 
     def _no_claims(self, source: str) -> PeerClaims:
         terms = self._terms
@@ -390,7 +392,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
         moment = self._bodies.moment if self._bodies is not None else 0
         bounds = self._bounds
         for batch in stored_batches(self.store, sendable, bounds.load_records, bounds.load_bytes, bounds.load):
-            if self._bodies is not None and len(sendable) <= self._bounds.records_now:
+            if self._bodies is not None and len(sendable) <= bounds.load_records:
                 self._bodies.note(moment, batch)
             call.charge(rows=len(batch), size=sum([len(data) for _, data in batch if data is not None]))
             yield batch
@@ -398,7 +400,7 @@ class LocalHost(LinkHost[Generation, PeerClaims, _Policy]):
     def _loaded_now(self, wanted: asked.SendRecords, own: Generation, call: Call) -> Loaded:
         """The bytes of a few records that another link was sent a moment ago."""
         names = wanted.hashes
-        is_few = self._bodies is not None and len(names) <= self._bounds.records_now
+        is_few = self._bodies is not None and len(names) <= self._bounds.load_records
         bodies = self._bodies.get(names) if self._bodies is not None and is_few else None
         if bodies is None or len(own.among(names)) != len(names):
             raise NotNow("the records have to be read")

@@ -67,14 +67,14 @@ class Hosting:
             bodies=self.bodies,
         )
 
-    def get_ready(self, terms: Terms, tai_ns: int, call: Call) -> None:
+    def get_ready(self, terms: Terms, tai_ns: int, call: Call, *, is_standard: bool) -> None:
         """Work out what the first links under these terms will need; where that fails, they are told."""
         from lace.runtime.node.readying import get_ready  # with the rules, which take their time to load
 
         host = LocalHost(self.store, terms, workers=self.pools.workers, policies=self.policies, house=self.pools.house)
         try:
             with contextlib.suppress(LaceError):
-                get_ready(host, terms, tai_ns, call)
+                get_ready(host, terms, tai_ns, call, is_standard=is_standard)
                 self.policies.keep()
         finally:
             host.close()

@@ -1,7 +1,8 @@
 """The bytes of records that were sent a moment ago: what is new to one link is new to the others too.
 
-Rule: they are of this moment of the store as this process knows it. Once anything is stored or removed here, or was
-seen to be by another process, they are forgotten; and there are few of them.
+Rule: they are of this moment of the store as this process knows it. Once anything is removed here, or another process
+was seen to have changed something, they are forgotten; and there are few of them. What comes to the store changes no
+body that is there.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from lace.limits import MIB
 from lace.store.base import RecordStore
 
-MOST_RECORDS = 64
-MOST_BYTES = MIB
+MOST_RECORDS = 2_048
+MOST_BYTES = 2 * MIB
 
 
 class RecentBodies:
@@ -31,7 +32,7 @@ class RecentBodies:
     @property
     def moment(self) -> int:
         """To be read before the bytes that are noted are."""
-        return self._news.count
+        return self._news.removals
 
     def note(self, moment: int, records: Iterable[tuple[str, bytes | None]]) -> None:
         """Records that were read since a moment."""
@@ -39,17 +40,17 @@ class RecentBodies:
             if moment != self._heard:
                 self._heard, self._held, self._bytes = moment, {}, 0
             for record, data in records:
-                if data is None or record in self._held:
+                if data is None or record in self._held or len(data) > self._max_bytes:
                     continue
-                if len(self._held) >= self._max_records or self._bytes + len(data) > self._max_bytes:
-                    return
                 self._held[record] = data
                 self._bytes += len(data)
+                while len(self._held) > self._max_records or self._bytes > self._max_bytes:
+                    self._bytes -= len(self._held.pop(next(iter(self._held))))  # the one that came first
 
     def get(self, records: Sequence[str]) -> list[bytes] | None:
         """All of some records; None if one is not here, or something has changed."""
         held = self._held
-        if self._heard != self._news.count:
+        if self._heard != self._news.removals:
             return None
-        found = [held[record] for record in records if record in held]
+        found = [data for record in records if (data := held.get(record)) is not None]  # another thread may forget some
         return found if len(found) == len(records) else None

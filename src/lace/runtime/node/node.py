@@ -169,7 +169,7 @@ class Node:
 
     def _ready_store(self, terms: Terms, tai_ns: int, call: Call) -> None:
         if self.store.stat().records > self._limits.ready_records:
-            self._hosting.get_ready(terms, tai_ns, call)
+            self._hosting.get_ready(terms, tai_ns, call, is_standard=self._standard)
 
     async def listen(self, address: Address, terms: Terms | TermsFor) -> Address:
         """Accept peers from now on; where that is really bound. Terms may depend on what a connection proves."""

@@ -2,8 +2,9 @@
 
 Rule: it is asked of a host as a link would ask it, so that links find it ready; nothing is worked out another way.
 
-A link that comes to a fresh node would otherwise evaluate all records, build the tree of its set and hash the roots of
-its partitions, while everybody else waits for the same, and would then count as a link whose work takes long.
+A link that comes to a fresh node would otherwise evaluate all records and build the tree of its set, while everybody
+else waits for the same, and would then count as a link whose work takes long. The roots of its partitions cost as much
+again: they are worked out for those that ask for them, or before, by a node that speaks no capability.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from lace.policy.select import select_all
 from lace.runtime.host.host import LocalHost
 
 
-def get_ready(host: LocalHost, terms: Terms, tai_ns: int, call: Call) -> None:
-    """Work out what peers are served under these terms who bring our rules, or the rules that everybody starts with."""
+def get_ready(host: LocalHost, terms: Terms, tai_ns: int, call: Call, *, is_standard: bool) -> None:
+    """Work out what peers are served under these terms who bring our rules, or the rules that everybody starts with;
+    `is_standard` if we speak no capability."""
     config = MachineConfig(index=1, terms=terms, refusals=True)
     for agreement in _foreseen(config, tai_ns):
-        host.get_ready(agreement.preparing(config), agreement.runtime(config.link, agreement.negotiated.start), call)
+        runtime = agreement.runtime(config.link, agreement.negotiated.start)
+        host.get_ready(agreement.preparing(config), runtime, call, is_standard=is_standard)
 
 
 def _foreseen(config: MachineConfig, tai_ns: int) -> Iterator[Agreement]:

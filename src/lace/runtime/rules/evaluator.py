@@ -31,16 +31,19 @@ from lace.interlace.claims.advertisement import (
 from lace.interlace.claims.partitions import ClaimChanges
 from lace.interlace.host import Call
 from lace.interlace.runtimefacts import RuntimeFacts
+from lace.limits import MIB
 from lace.notation.fact import Fact
-from lace.notation.identifiers import RecordHash
 from lace.records.validate import reread
+from lace.runtime.host.storedbatches import stored_batches
 from lace.runtime.rules.byrecord import ByRecord, claimed
 from lace.runtime.rules.feeding import ClaimBook
 from lace.runtime.rules.policy import LinkPolicy
 from lace.store.base import RecordStore, StoreCursor
-from lace.thresholds import RuleThresholds
+from lace.thresholds import LoadThresholds, RuleThresholds
 from lace.values import dataclass
 
+_READ_RECORDS = 1024  # at a time
+_ONE_BY_ONE = LoadThresholds(long_request=1 << 62)  # in the order asked for
 Records = dict[str, None]
 """A set that keeps its order: sorting what is nearly sorted, and reading texts in the order they were made, is fast."""
 
@@ -407,8 +410,8 @@ class StoreEvaluator:
         that is not stored any more, if there are fields to tell."""
         if not records or self.policy.is_bare:
             return bare_claims(sorted(records))
-        if len(records) <= self._thresholds.min_columns:
-            return [claim for record in sorted(records) if (claim := self._advertisement_of(record)) is not None]
+        if self._are_few(len(records)):
+            return list(self._advertisements_of(sorted(records)))
         fields: dict[str, list[FieldClaim]] = {record: [] for record in sorted(records)}
         source = self.store.snapshot()
         rows: Iterable[tuple[str, ...]]
@@ -424,14 +427,20 @@ class StoreEvaluator:
             fields = {record: found for record, found in fields.items() if found or record in stored}
         return [Advertisement(record, canonical_fields(found)) for record, found in fields.items()]
 
-    def _advertisement_of(self, record: str) -> Advertisement | None:
-        """Of one record, by its bytes: the columns of all records are long to look through for a few."""
-        stored = self.store.get(RecordHash(record))
-        if stored is None:
-            return None
-        rows = [values for predicate, values in derive_facts(reread(stored)) if predicate == FIELD]
-        fields = [FieldClaim(name, index, value) for _, name, index, value in rows if self.policy.schema.allows(name)]
-        return Advertisement(record, canonical_fields(fields))
+    def _are_few(self, count: int) -> bool:
+        """Whether to read so many records costs less than to look through the columns of all."""
+        thresholds = self._thresholds
+        return count <= thresholds.min_columns or count * thresholds.column_share < self._cursor.record
+
+    def _advertisements_of(self, records: Sequence[str]) -> Iterator[Advertisement]:
+        """Of some records, by their bytes."""
+        schema = self.policy.schema
+        for batch in stored_batches(self.store, records, _READ_RECORDS, MIB, _ONE_BY_ONE):
+            for record, stored in batch:
+                if stored is not None:
+                    rows = [values for predicate, values in derive_facts(reread(stored)) if predicate == FIELD]
+                    fields = [FieldClaim(name, index, value) for _, name, index, value in rows if schema.allows(name)]
+                    yield Advertisement(record, canonical_fields(fields))
 
     def _facts_of(self, claims: Iterable[Advertisement]) -> Iterator[Fact]:
         source = self.policy.source

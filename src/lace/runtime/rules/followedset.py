@@ -98,7 +98,9 @@ class _Generations:
 
     def _follow(self, delta: Delta) -> Generation:
         if delta.send_added or delta.send_removed:
-            self._newest = self._newest.then(list(delta.send_added), list(delta.send_removed))
+            came = list(delta.send_added)
+            self._newest = self._newest.then(came, list(delta.send_removed))
+            self._newest.foresee(came)
         return self._newest
 
 
@@ -335,9 +337,7 @@ class SharedSet(_Generations):
         """Keep the newest set with the lace."""
         with self._busy:
             if self._name and self._kept != self._newest.number:
-                self._kept_as = keep(
-                    self._store, self._name, self.cursor, self._newest.ids, self._thresholds.min_kept_ids
-                )
+                self._kept_as = keep(self._store, self._name, self.cursor, self._newest.ids, self._thresholds)
                 self._kept, self._kept_labels = self._newest.number, frozenset()
             roots = self._newest.known_roots() if self._kept_as else {}
             if not self._kept_labels.issuperset(roots):

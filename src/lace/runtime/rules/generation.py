@@ -24,6 +24,7 @@ from lace.thresholds import RuleThresholds
 
 _MANY = 100_000
 _MOST_RECENT = 1024  # advertisements that are kept for the next link that has to list them
+_FORESEEN = 64  # advertisements that are made before a link asks for them
 _MOST_PARTITIONS: int = 64**START_LENGTH
 _FOLLOWED_SHARE = 4  # if less than one in so many changed, the advertisements are changed too, else made again
 
@@ -100,9 +101,17 @@ class Generation:
 
     def some_at_once(self, records: Sequence[str]) -> list[Advertisement] | None:
         """What `some` gives, if all of it is at hand and no lock is needed; else None."""
-        recent = self._recent  # what is in it stays as it is
-        found = [claim for record in records if (claim := recent.get(record)) is not None]
+        if self.is_bare:
+            return bare_claims(sorted(records))
+        recent, standard = self._recent, self._standard  # what is in them stays as it is
+        known = recent.get if standard is None else standard.get
+        found = [claim for record in records if (claim := known(record)) is not None]
         return sorted(found) if len(found) == len(records) else None
+
+    def foresee(self, records: Sequence[str]) -> None:
+        """Make what links will ask for at the same time, if those are a few advertisements that have to be read."""
+        if self._standard is None and not self.is_bare and len(records) <= _FORESEEN:
+            self._made(records)
 
     def listing(self) -> list[Advertisement]:
         """All advertisements, sorted."""
@@ -178,11 +187,12 @@ class Generation:
                 standard.remember(source, work_out(parts, source, self._max_line_bytes))
         return standard.summaries(source)
 
-    def get_ready(self, source: str, work_out: WorkOut, call: Call) -> None:
-        """Work out what links will ask for first: the root of the set, and, if its ids are all there is to say, the
-        roots of its partitions under a label."""
-        assert self.root
-        if self.is_bare:
+    def get_ready(self, source: str, work_out: WorkOut, call: Call, *, is_standard: bool) -> None:
+        """Work out what links will ask for first: the root of the set, or, where none of them compares roots and the
+        ids are all there is to say, the roots of its partitions under a label."""
+        if not is_standard:
+            assert self.root
+        elif self.is_bare:
             self.summaries(source, work_out, call)
 
     def known_roots(self) -> Roots:

@@ -21,6 +21,7 @@ from lace.store.columns.dictionary.keyindex import ENTRY_BYTES, KEY_BITS, WHAT, 
 from lace.store.columns.dictionary.symbols import plain_keys
 from lace.store.columns.segments.segment import SEPARATOR
 from lace.store.columns.tables.checksum import checksum, damaged
+from lace.store.columns.tables.smallcache import small_cache
 from lace.thresholds import StoreThresholds
 
 Keys = npt.NDArray[np.uint64]
@@ -100,21 +101,26 @@ class HeldRuns:
 
     def _know(self, number: int, run: KeyRun) -> None:
         self._numbers.add(number)
-        self._filter[_parts(run.keys)] = True
+        for start in range(0, len(run.keys), ROWS_AT_ONCE):
+            self._filter[_parts(run.keys[start : start + ROWS_AT_ONCE])] = True
         if sum([len(one.keys) for one in self._runs.values()]) + len(run.keys) <= self._thresholds.held_run_keys:
             self._runs[number] = run
 
     def _read(self, number: int) -> KeyRun:
         query = "SELECT id, entries, sum FROM symbol_pages WHERE id BETWEEN ? AND ? ORDER BY id"
         bounds = (number << KEY_BITS, (number + 1 << KEY_BITS) - 1)
-        keys, codes = [np.zeros(0, "<u8")], [np.zeros(0, "<u4")]
-        for page, stored, said in self._connection.execute(query, bounds):
-            entries = require_page(page, stored, said)
-            size = len(entries) // ENTRY_BYTES
-            keys.append(np.frombuffer(entries, "<u8", size))
-            codes.append(np.frombuffer(entries, "<u4", size, 8 * size))
-        run = KeyRun(np.concatenate(keys).astype(np.uint64), np.concatenate(codes).astype(np.uint32))
-        if len(run.keys) != self._sizes[number]:
+        expected, end = self._sizes[number], 0
+        run = KeyRun(np.empty(expected, np.uint64), np.empty(expected, np.uint32))
+        with small_cache(self._connection):
+            for page, stored, said in self._connection.execute(query, bounds):
+                entries = require_page(page, stored, said)
+                size = len(entries) // ENTRY_BYTES
+                start, end = end, end + size
+                if end > expected:
+                    raise damaged(WHAT)
+                run.keys[start:end] = np.frombuffer(entries, "<u8", size)
+                run.codes[start:end] = np.frombuffer(entries, "<u4", size, 8 * size)
+        if end != expected:
             raise damaged(WHAT)
         return run
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from itertools import count, pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from lace.datalog.source import Codes
 from lace.store.columns.dictionary.keyindex import KEY_BITS, KeyIndex
 from lace.store.columns.segments.segment import SEPARATOR, as_codes
 from lace.store.columns.tables.checksum import checksum, damaged, require_sum
+from lace.store.columns.tables.smallcache import small_cache
 from lace.thresholds import StoreThresholds
 
 BLOCK_BITS = 8
@@ -148,7 +150,9 @@ class SymbolTable:
         if not len(codes):
             return b""
         spans = list(_spans(codes))
-        blocks = self._read(sorted({number for number, _, _ in spans}))
+        numbers = sorted({number for number, _, _ in spans})
+        with small_cache(self._connection) if len(numbers) > _BLOCKS_AT_ONCE else nullcontext():
+            blocks = self._read(numbers)
         cut: dict[int, list[bytes]] = {}
         pieces: list[bytes] = []
         for number, start, length in spans:

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
 from lace.store.columns.segments.packing import pack, unpack
 from lace.store.columns.segments.segment import Segment, merge, picked, without
 from lace.store.columns.tables.checksum import checksum, damaged, require_sum
+from lace.store.columns.tables.smallcache import small_cache
 
 FANOUT = 8
 FOLDED_RECORDS = 1 << 16  # a segment of so many records is not folded further
 FRESH_RECORDS = 64
 MAX_FRESH = 64
-_READING_CACHE_KIB = 2048
 
 
 class SegmentRow(NamedTuple):
@@ -103,18 +102,8 @@ class SegmentTable:
     def all_live(self) -> list[Segment]:
         """Every segment, held in memory from here on as long as the file has it."""
         self._loaded = {row.id: self._loaded[row.id] for row in self._rows if row.id in self._loaded}
-        with self._small_cache():
+        with small_cache(self._connection):
             return [self.live(row, keep=True) for row in self._rows]
-
-    @contextmanager
-    def _small_cache(self) -> Iterator[None]:
-        """Pages of segments are read once: keeping them in SQLite's cache takes longer than reading them does."""
-        usual = self._connection.execute("PRAGMA cache_size").fetchone()[0]
-        self._connection.execute(f"PRAGMA cache_size = -{_READING_CACHE_KIB}")
-        try:
-            yield
-        finally:
-            self._connection.execute(f"PRAGMA cache_size = {usual}")
 
     def added_after(self, record: int) -> list[Segment]:
         """The live records with higher ids."""

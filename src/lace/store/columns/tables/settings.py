@@ -6,8 +6,13 @@ Rule: its caller holds the connection's lock and transaction.
 from __future__ import annotations
 
 import sqlite3
+from contextlib import nullcontext
 
+from lace.limits import MIB
 from lace.store.columns.tables.checksum import checksum, require_sum
+from lace.store.columns.tables.smallcache import small_cache
+
+_LONG_BYTES = MIB
 
 
 class SettingTable:
@@ -35,7 +40,8 @@ class SettingTable:
             self._connection.execute("DELETE FROM settings WHERE namespace = ? AND key = ?", (namespace, key))
         else:
             row = (namespace, key, value)
-            self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?, ?)", (*row, checksum(*row)))
+            with small_cache(self._connection) if len(value) > _LONG_BYTES else nullcontext():
+                self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?, ?)", (*row, checksum(*row)))
 
     def _read(self, where: str, *values: str) -> dict[str, bytes]:
         rows = self._connection.execute(f"SELECT namespace, key, value, sum FROM settings WHERE {where}", values)
