@@ -374,6 +374,40 @@ def spilled(spark: Any) -> int:
     return sum(found.apply(n).diskBytesSpilled() for n in range(found.size()))
 
 
+def bytes_read() -> int:
+    """What this process and all that it started have read so far, by their own counters."""
+    found, waiting = 0, [os.getpid()]
+    while waiting:
+        process = Path("/proc", str(waiting.pop()))
+        try:
+            waiting += map(int, " ".join(t.read_text() for t in process.glob("task/*/children")).split())
+            found += int((process / "io").read_text().split()[1])  # rchar
+        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            continue
+    return found
+
+
+def bench_small_adds(report: Report, spark: Any, place: Path, size: int) -> dict[str, float]:
+    """Additions to a large archive: the bytes that they read follow what they bring."""
+    found = {}
+    ways = {"1,000 in this process": (1_000, 64 << 20), "1,000 by jobs": (1_000, 0), "20,000 by jobs": (20_000, 0)}
+    for turn in range(2):  # what the first of each reads are jars and classes
+        for number, (name, (count, here)) in enumerate(ways.items()):
+            new = place / "more" / f"{turn}{number}.bundle"
+            new.parent.mkdir(exist_ok=True)
+            write_piece((str(new), size * 2 + (turn * 3 + number) * 100_000, count, False))
+            archive = Archive(str(place / "root"), lambda: spark, thresholds=ArchiveThresholds(in_process_bytes=here))
+            archive.log.state()
+            before = bytes_read()
+            took = timed(partial(archive.add, [new]))
+            found[name] = (bytes_read() - before) / MIB
+            if turn:
+                report.row(
+                    f"growth: add {name}", f"to {size:,} records", f"{took:.1f} s", f"{found[name]:.1f} MiB read"
+                )
+    return found
+
+
 def progress_of(size: int) -> Progress:
     """What an archive of so many records is at, and since when: such a run takes its time."""
     began = time.perf_counter()
@@ -388,6 +422,7 @@ def bench_scale(report: Report, spark: Any, folder: Path, sizes: tuple[int, int]
     """Every step's time a record at two sizes, memory of the driver's own process, bytes spilled."""
     peers = [lowered("ann", select_coordinate("//u//ding//"))]
     found: dict[str, list[float]] = {}
+    adds: list[dict[str, float]] = []
     memories: list[int] = []
     warming = sizes[0] // 10  # not told: whoever comes first pays for what the JVM compiles, and a small size dearly
     for size in (warming, *sizes):
@@ -408,6 +443,7 @@ def bench_scale(report: Report, spark: Any, folder: Path, sizes: tuple[int, int]
         for step, took in steps.items():
             found.setdefault(step, []).append(took / size * 1e6)
             report.row(f"growth: {step}", f"{size:,} records", f"{took:.1f} s", f"{took / size * 1e6:.2f} µs a record")
+        adds.append(bench_small_adds(report, spark, place, size))
         memories.append(memory.peaks["driver"])
         spill, moved = (spilled(spark) - before) / MIB, shuffle_bytes(spark, newest)[0]
         report.row(
@@ -419,6 +455,9 @@ def bench_scale(report: Report, spark: Any, folder: Path, sizes: tuple[int, int]
         shutil.rmtree(place)
     for step, (small, large) in found.items():
         report.at_most(f"{step}: a record of {sizes[1]:,} beside one of {sizes[0]:,}", wanted=1.1, got=large / small)
+    for name, read in adds[0].items():
+        ratio = adds[1][name] / read
+        report.at_most(f"add {name}: bytes read at {sizes[1]:,} beside {sizes[0]:,}", wanted=1.2, got=ratio)
     report.at_most("memory of the driver's process, large beside small", wanted=1.1, got=memories[1] / memories[0])
 
 
@@ -462,7 +501,7 @@ def in_one_session(report: Report, folder: Path, chosen: list[str], size: int, s
         "nothing": lambda: bench_nothing_new(report, archive, folder),
         "five": lambda: bench_five(report, archive, folder, size),
         "lookups": lambda: bench_lookups(report, archive, size),
-        "programs": lambda: bench_programs(Bench(report, spark, folder)),
+        "programs": lambda: bench_programs(Bench(report, spark, folder), size),
     }
     for section, work in sections.items():
         if section in chosen:

@@ -39,6 +39,31 @@ def _few_option(mib: int) -> Callable[[Any], Any]:
 _FEW = _few_option(64)
 
 
+class SharePercent(click.ParamType[float]):
+    """`0.1%`, as a share of one."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            share = float(str(value).removesuffix("%")) / 100
+        except ValueError:
+            share = -1.0
+        if not str(value).endswith("%") or not 0 <= share <= 1:
+            self.fail(f"{value!r} is not a percentage from 0% to 100%, such as 0.1%", param, ctx)
+        return share
+
+
+_MAX_QUARANTINED = click.option(
+    "--max-quarantined",
+    type=SharePercent(),
+    metavar="0.1%",
+    help="Add nothing and fail if more of the new records are not valid.",
+)
+
+
 @click.group("archive", cls=SummaryGroup, short_help="Keep archives of any size: add, look up, evaluate, compact.")
 def command() -> None:
     """Keep archives of any size: add, look up, evaluate, compact.
@@ -71,7 +96,13 @@ def session_starter(uri: str, master: str | None, progress: Tell, app_name: str)
 
 
 def open_archive(
-    uri: str, master: str | None, progress: Tell | None = None, few_mib: int | None = None, *, is_served: bool = False
+    uri: str,
+    master: str | None,
+    progress: Tell | None = None,
+    few_mib: int | None = None,
+    *,
+    is_served: bool = False,
+    max_quarantined: float | None = None,
 ) -> Archive:
     """An archive that says what it does, on stderr unless told otherwise, and starts Spark when it has to.
 
@@ -89,7 +120,14 @@ def open_archive(
     session = session_starter(uri, master, progress, "lace archive")
     thresholds = None if few_mib is None else ArchiveThresholds(in_process_bytes=few_mib << 20)
     wants_spark = master is not None and not is_served
-    return Archive(uri, session, progress=progress, thresholds=thresholds, wants_spark=wants_spark)
+    return Archive(
+        uri,
+        session,
+        progress=progress,
+        thresholds=thresholds,
+        wants_spark=wants_spark,
+        max_quarantined=max_quarantined,
+    )
 
 
 @command.command("init")
@@ -106,6 +144,7 @@ def init(uri: str, master: str | None) -> None:
 @_URI
 @click.argument("paths", nargs=-1, required=True, type=InputPlace())
 @click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle.")
+@_MAX_QUARANTINED
 @policy_options
 @_FEW
 @_MASTER
@@ -114,6 +153,7 @@ def add(
     uri: str,
     paths: Sequence[Place],
     split_mib: int,
+    max_quarantined: float | None,
     few_mib: int,
     master: str | None,
     as_json: bool,
@@ -124,7 +164,7 @@ def add(
     Every record is judged; what is none goes to the quarantine table with its bytes and the rule it broke. With peers
     the steps of `run` follow.
     """
-    archive = open_archive(uri, master, few_mib=few_mib)
+    archive = open_archive(uri, master, few_mib=few_mib, max_quarantined=max_quarantined)
     peers = policies(options) if options["peers"] else []  # a rule file with a mistake is told before anything is read
     state = archive.add(paths, split_mib << 20)
     if peers:
@@ -212,6 +252,26 @@ def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
         for c in commits
     ]
     print_table(["version", "time", "operation", "what"], rows, right=frozenset({"version"}))
+
+
+@command.command("lineage")
+@_URI
+@click.option("--since", type=click.IntRange(min=0), default=0, metavar="VERSION", help="Only commits after this one.")
+@_MASTER
+def lineage(uri: str, since: int, master: str | None) -> None:
+    """Print an OpenLineage event for each commit, oldest first, one JSON object a line.
+
+    Each says which bundles or tables a commit read, and how many rows, bytes and files it wrote to which table. The
+    same commit has the same run id each time, so sending an event twice does no harm.
+    """
+    from lace import __version__
+    from lace.spark.archive.lineage import run_event
+
+    history = open_archive(uri, master).log
+    for version in history.versions():
+        if version > since:
+            for commit in history.commits([version]):
+                print_json(run_event(history.files.uri, commit, f"urn:lace-protocol:{__version__}"))
 
 
 @command.command("run")
@@ -421,6 +481,7 @@ def gc(
 @click.option("--once", is_flag=True, help="Add what is there now, then stop.")
 @click.option("--max-files", default=1000, show_default=True, help="Most files of one micro-batch.")
 @click.option("--done", type=click.Path(file_okay=False, path_type=Path), help="Move bundles here once they are added.")
+@_MAX_QUARANTINED
 @policy_options
 @_few_option(8)  # its session is there, and warm after the first batches
 @_MASTER
@@ -432,6 +493,7 @@ def follow(
     once: bool,
     max_files: int,
     done: Path | None,
+    max_quarantined: float | None,
     few_mib: int,
     master: str | None,
     as_json: bool,
@@ -446,7 +508,8 @@ def follow(
     from lace.spark.archive.follow import follow as follow_inbox
     from lace.spark.archive.run import run as run_steps
 
-    archive, peers = open_archive(uri, master, few_mib=few_mib), policies(options)
+    archive = open_archive(uri, master, few_mib=few_mib, max_quarantined=max_quarantined)
+    peers = policies(options)
     archive.log.state()  # that there is none is told before a stream begins
 
     def told(batch: MicroBatch) -> None:

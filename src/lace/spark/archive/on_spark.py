@@ -111,13 +111,17 @@ class OnSpark:
         return rewrite.without(self._archive, self._state, hashes, for_good=for_good)
 
     def _known_contents(self, places: DataFrame, rows: int) -> DataFrame | None:
-        """The digests that were read before: of few places those among them, of many all there are."""
+        """The digests that were read before: those among the places, and all whose digests are in no file."""
         folder = self._files.folder
-        if folder is None or rows > self._archive.thresholds.looked_up_digests:
+        if folder is None:  # workers read digests by offsets, which they cannot through Hadoop
             return self._contents_of([*self._state.table("records"), *self._state.table("quarantine")])
-        wanted = (row["content"] for row in places.select("content").distinct().collect())
-        known = contents.Lookup(folder, self._state, wanted).known
-        parts = [self._spark.createDataFrame([(content,) for content in known], "content string")] if known else []
+        parts = []
+        if rows > self._archive.thresholds.looked_up_digests:
+            parts.append(contents.known_by_job(self._files, self._state, places, rows))
+        else:
+            wanted = (row["content"] for row in places.select("content").distinct().collect())
+            known = contents.Lookup(folder, self._state, wanted).known
+            parts += [self._spark.createDataFrame([(content,) for content in known], "content string")] if known else []
         rest = self._contents_of(contents.uncovered_files(self._state))
         parts += [] if rest is None else [rest]
         return union(parts) if parts else None

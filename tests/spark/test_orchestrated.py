@@ -1,0 +1,108 @@
+"""Archives under an orchestrator: expectations that stop a bad batch, and events of OpenLineage from the log."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lace.cli.app import app
+from lace.errors import InvalidInput
+from lace.spark.archive.archive import Archive
+from lace.spark.archive.lineage import run_event
+from lace.spark.archive.versions import ArchiveBatch, Commit, DataFile, Input
+from spark.archives import make_records, write_bundle
+
+RULES = "SelectHave(P) :- Have(P), Field(P,'Group',_,'u').\nSelectAdvertised(P,S) :- Advertised(P,S).\n"
+
+
+def lace(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["archive", *map(str, arguments)])
+
+
+def damaged(bundle: Path, times: int) -> Path:
+    """The same bundle with some bytes of its first records changed."""
+    data = bytearray(bundle.read_bytes())
+    at = 0
+    for _ in range(times):
+        at = data.index(b"Group", at + 1)
+        data[at] ^= 1
+    bundle.write_bytes(data)
+    return bundle
+
+
+def test_an_addition_with_more_bad_records_than_expected_leaves_nothing_behind(tmp_path: Path) -> None:
+    root = tmp_path / "west"
+    lace("init", root)
+    records = make_records(40, seed=2)
+    lace("add", root, write_bundle(tmp_path / "a.bundle", records[:20]))
+    before = sorted(path for path in root.rglob("*") if path.is_file())
+    bad = damaged(write_bundle(tmp_path / "b.bundle", records[20:]), 2)
+    refused = lace("add", root, bad, "--max-quarantined", "5%")
+    assert refused.exit_code == 1
+    assert "at most 5 % of the new records may go to quarantine, so nothing was added" in refused.stderr
+    assert "2 of 20" in refused.stderr
+    assert "b.bundle" in refused.stderr
+    assert sorted(path for path in root.rglob("*") if path.is_file()) == before
+    assert lace("add", root, bad, "--max-quarantined", "10%").exit_code == 0
+    state = Archive(str(root)).log.state()
+    assert (state.rows("records"), state.rows("quarantine")) == (38, 2)
+    assert lace("add", root, bad, "--max-quarantined", "0%").exit_code == 0  # nothing new, so nothing bad
+
+
+def test_a_stream_ends_at_a_batch_that_is_worse_than_expected(tmp_path: Path) -> None:
+    root, inbox = tmp_path / "west", tmp_path / "inbox"
+    inbox.mkdir()
+    lace("init", root)
+    damaged(write_bundle(inbox / "b.bundle", make_records(10, seed=2)), 1)
+    refused = lace("follow", root, "--inbox", inbox, "--once", "--max-quarantined", "1%")
+    assert (refused.exit_code, Archive(str(root)).log.newest()) == (1, 1)
+    with pytest.raises(InvalidInput, match=r"at most 0\.1 % of the new records"):
+        Archive(str(root), max_quarantined=0.001).add([inbox])
+
+
+@pytest.mark.parametrize("text", ["5", "x%", "-1%", "101%", "%"])
+def test_a_share_that_is_not_a_percentage_is_refused(tmp_path: Path, text: str) -> None:
+    lace("init", tmp_path / "west")
+    refused = lace("add", tmp_path / "west", tmp_path, "--max-quarantined", text)
+    assert refused.exit_code == 2
+    assert "is not a percentage from 0% to 100%, such as 0.1%" in refused.stderr
+
+
+def test_each_commit_is_one_event_that_says_what_it_read_and_wrote(tmp_path: Path) -> None:
+    root = tmp_path / "west"
+    lace("init", root)
+    bundle = damaged(write_bundle(tmp_path / "a.bundle", make_records(20, seed=2)), 1)
+    lace("add", root, bundle)
+    (tmp_path / "bob.rules").write_text(RULES)
+    lace("run", root, "--peer", f"bob={tmp_path / 'bob.rules'}", "--expose", "all", "--no-listings")
+    events = [json.loads(line) for line in lace("lineage", root).stdout.splitlines()]
+    assert [event["job"]["name"] for event in events] == ["init", "add", "run"]
+    assert {event["eventType"] for event in events} == {"COMPLETE"}
+    assert len({UUID(event["run"]["runId"]) for event in events}) == 3
+    assert all(datetime.fromisoformat(event["eventTime"]).tzinfo for event in events)
+    added, ran = events[1:]
+    assert added["inputs"] == [{"namespace": "file", "name": str(bundle)}]
+    rows = {Path(out["name"]).name: out["outputFacets"]["outputStatistics"]["rowCount"] for out in added["outputs"]}
+    assert rows == {"coordinates": 19, "quarantine": 1, "records": 19}
+    (read,) = ran["inputs"]
+    assert (read["name"], read["facets"]["version"]["datasetVersion"]) == (str(root / "data" / "records"), "2")
+    assert [Path(out["name"]).name for out in ran["outputs"]] == ["selected"]
+    (again,) = lace("lineage", root, "--since", "2").stdout.splitlines()
+    assert json.loads(again) == ran
+
+
+def test_datasets_elsewhere_are_named_by_their_store() -> None:
+    batch = ArchiveBatch(id="1", inputs={"x": Input(address="s3://bucket/day/a.bundle", size=9)}, counts={})
+    file = DataFile(table="records", path="data/records/x", rows=7, bytes=70)
+    commit = Commit(operation="add", version=2, added=(file,), batch=batch)
+    event: Any = run_event("hdfs://head:8020/lace/west", commit, "urn:x")
+    assert event["inputs"] == [{"namespace": "s3://bucket", "name": "day/a.bundle"}]
+    (out,) = event["outputs"]
+    assert (out["namespace"], out["name"]) == ("hdfs://head:8020", "/lace/west/data/records")
+    assert out["outputFacets"]["outputStatistics"]["size"] == 70
