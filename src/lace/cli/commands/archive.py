@@ -90,6 +90,8 @@ def session_starter(uri: str, master: str | None, progress: Tell, app_name: str)
         kept = {"spark.checkpoint.dir": folder, "spark.cleaner.referenceTracking.cleanCheckpoints": "true"}
         started = spark_session(master, app_name=app_name, config=config, on_cluster=kept)
         leave_when_interrupted()
+        if ui := getattr(getattr(started, "sparkContext", None), "uiWebUrl", None):
+            progress("spark", f"its UI is at {ui}")
         return started
 
     return session

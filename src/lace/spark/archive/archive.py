@@ -111,6 +111,7 @@ class Archive:
         judging: JudgingLimits | None = None,
         wants_spark: bool = False,
         max_quarantined: float | None = None,
+        tell_every_s: float = 10.0,
     ) -> None:
         self._session = session
         self.uri = uri
@@ -118,6 +119,7 @@ class Archive:
         self._thread = threading.local()  # the step that each thread is at: changes are worked out side by side
         self.thresholds: ArchiveThresholds = thresholds or ArchiveThresholds()
         self.judging: JudgingLimits = judging or JudgingLimits()
+        self.tell_every_s = tell_every_s  # how far the jobs of a step are
         self.max_quarantined: float | None = max_quarantined  # the share of what an addition brings; None for any
         self._forgotten: tuple[tuple[str, ...], frozenset[str]] = (), frozenset()  # and the files that say so
         self.wants_spark: bool = wants_spark or (session is not None and not callable(session))

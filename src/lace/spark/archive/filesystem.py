@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _HIDDEN = (".", "_")
+_IF_ABSENT = "fs.option.create.conditional.overwrite"  # of Hadoop: the check is made when the file is closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +150,9 @@ def _sync(folder: Path) -> None:
 class HadoopFiles:
     """A folder of any Hadoop filesystem, through the session's own settings.
 
-    A rename that refuses an existing name is one step on HDFS and on the stores that are made like it. On a scheme that
-    only stands for a folder of this machine (viewfs), names are given by that machine itself.
+    A rename that refuses an existing name is one step on HDFS and on the stores that are made like it. On object stores
+    it is several; those that create only what is absent (S3 through `s3a:` since Hadoop 3.4.2) declare it and are asked to.
+    On a scheme that only stands for a folder of this machine (viewfs), names are given by that machine itself.
     """
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
@@ -162,6 +164,7 @@ class HadoopFiles:
         self._system.mkdirs(self._path(""))
         resolved = str(self._system.resolvePath(self._path("")).toString())
         self._beneath = LocalFiles(local_path(resolved)) if urlsplit(resolved).scheme == "file" else None
+        self._creates_if_absent = bool(self._system.hasPathCapability(self._path(""), _IF_ABSENT))
 
     @property
     def folder(self) -> Path | None:
@@ -195,7 +198,31 @@ class HadoopFiles:
     def publish(self, name: str, data: bytes | memoryview) -> bool:
         if self._beneath is not None:
             return self._beneath.publish(name, data)
+        if self._creates_if_absent:
+            return self.publish_by_create(name, data)
         return self.publish_by_rename(name, data)
+
+    def publish_by_create(self, name: str, data: bytes | memoryview) -> bool:
+        """`publish` where the store gives the name when the file is closed.
+
+        A request whose answer was lost is sent again, and then finds the file that it made itself: so who won is read
+        from what is there.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        builder = self._system.createFile(self._path(name)).overwrite(False).recursive()
+        try:
+            asked = builder.must if self._creates_if_absent else builder.opt
+            stream = asked(_IF_ABSENT, True).build()
+            stream.write(bytearray(data))
+            stream.close()  # after a failure it stays open: a store would keep half a file
+        except Py4JJavaError:
+            try:
+                return self.read(name) == bytes(data)
+            except FileNotFoundError:
+                pass
+            raise
+        return True
 
     def publish_by_rename(self, name: str, data: bytes | memoryview) -> bool:
         """`publish` where Hadoop gives the name: a rename that does not replace."""

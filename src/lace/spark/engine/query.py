@@ -26,6 +26,7 @@ from lace.spark.engine.evaluated import EvaluatedFrames
 from lace.spark.engine.executor import SparkEvaluation, SparkSettings
 from lace.spark.engine.executor import evaluate as run_checked
 from lace.spark.engine.pivot import relation_columns
+from lace.spark.engine.provenance import Evaluated
 from lace.spark.engine.relations import collect_rows, local_relation
 from lace.spark.jobs.ingest import first_copies
 from lace.spark.jobs.validate import judged, records
@@ -58,7 +59,8 @@ def evaluate(
     """Evaluate rules over frames: `{"Edge": edges}` in, a frame for each predicate that the rules derive out.
 
     With a goal (`"Reach('a',X)"`) it is that one alone, and only what the goal asks for is derived. What comes back is
-    a dictionary of frames; its `explain()` says how they were worked out.
+    a dictionary of frames; its `explain()` says how they were worked out, `derivations("Reach")` gives every rule and
+    premises of every row as a frame, `why("Reach('a','c')")` the proof of one.
 
     A relation's columns are its terms in their order, whatever they are called; numbers become texts. `records` is a
     table of records as `spark.read.format("lace")` gives it: the facts of 020 are then those of its records.
@@ -70,19 +72,31 @@ def evaluate(
     bounds = limits or stated_limits(rules)
     given = {Predicate(name, len(frame.columns)): frame for name, frame in frames.items()}
     profile = RAW_PROFILE if records is None else LOCAL_PROFILE
-    checked = check_program(read_annotated(rules, limits=bounds).program, profile.with_base(given), bounds)
+    read = read_annotated(rules, limits=bounds)
+    checked = check_program(read.program, profile.with_base(given), bounds)
     _require_relations(checked, given)
     if goal is not None:
         answer, result = _asked(anyone.sparkSession, checked, given, records, goal, bounds, settings)
         shown = answer.frame.toDF(*answer.names) if answer.names else answer.frame
-        return EvaluatedFrames({answer.predicate.name: shown}, result)
-    result = run_checked(checked, given, spark=anyone.sparkSession, records=records, limits=bounds, settings=settings)
+        return EvaluatedFrames({answer.predicate.name: shown}, result, None)
+    spark = anyone.sparkSession
+    result = run_checked(checked, given, spark=spark, records=records, limits=bounds, settings=settings)
     heads = {rule.head.predicate: rule.head for rule in reversed(checked.program.rules)}
     found = {
         predicate.name: result.frame(predicate).toDF(*column_names(head)) if head.terms else result.frame(predicate)
         for predicate, head in heads.items()
     }
-    return EvaluatedFrames(found, result)
+    of = Evaluated(
+        spark=spark,
+        checked=checked,
+        given=given,
+        records=records,
+        found=result,
+        limits=bounds,
+        settings=settings or SparkSettings(),
+        annotations=read.sidecar,
+    )
+    return EvaluatedFrames(found, result, of)
 
 
 def _require_relations(checked: CheckedProgram, given: Mapping[Predicate, DataFrame]) -> None:
