@@ -151,8 +151,8 @@ class HadoopFiles:
     """A folder of any Hadoop filesystem, through the session's own settings.
 
     A rename that refuses an existing name is one step on HDFS and on the stores that are made like it. On object stores
-    it is several; those that create only what is absent (S3 through `s3a:` since Hadoop 3.4.2) declare it and are asked to.
-    On a scheme that only stands for a folder of this machine (viewfs), names are given by that machine itself.
+    it is several; those that create only what is absent (S3 through `s3a:` since Hadoop 3.4.2) declare that, and are
+    asked to. On a scheme that only stands for a folder of this machine (viewfs), that machine itself gives the names.
     """
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
