@@ -13,10 +13,7 @@ import click
 
 
 class InputPlace(click.ParamType[Any]):
-    """A file or folder of this machine, which has to be there, or an address that is asked when it is read.
-
-    A path becomes absolute: what an archive remembers of its inputs is read from other folders later.
-    """
+    """A file or folder of this machine, which has to be there, or an address that is asked when it is read."""
 
     name = "path"
 
@@ -25,10 +22,10 @@ class InputPlace(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str) or ":" not in value:
-            return self._here.convert(value, param, ctx).absolute()
+            return self._here.convert(value, param, ctx)
         from lace.spark.source.places import is_remote, placed
 
-        return placed(value) if is_remote(value) else self._here.convert(str(placed(value)), param, ctx).absolute()
+        return placed(value) if is_remote(value) else self._here.convert(str(placed(value)), param, ctx)
 
 
 class OutputFolder(click.ParamType[Any]):

@@ -10,6 +10,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
@@ -226,13 +227,16 @@ class Archive:
         """The files that were not read yet, by content; a file of known name, length and time is not opened."""
         seen = {(i.address, i.size, i.modified_ns) for batch in state.batches for i in batch.inputs.values()}
         known = state.contents
+        files = [
+            (path, stat)
+            for path, stat in input_stats(paths)
+            if stat.st_size and (str(path), stat.st_size, stat.st_mtime_ns) not in seen
+        ]
         new: dict[str, Input] = {}
-        for path, stat in input_stats(paths):
-            if (str(path), stat.st_size, stat.st_mtime_ns) in seen or not stat.st_size:
-                continue
-            content = content_mark(path, stat)
-            if content not in known:
-                new.setdefault(content, Input(address=str(path), size=stat.st_size, modified_ns=stat.st_mtime_ns))
+        with ThreadPoolExecutor(self.thresholds.digesting_threads) as pool:  # hashing and reading let each other run
+            for (path, stat), content in zip(files, pool.map(lambda file: content_mark(*file), files), strict=True):
+                if content not in known:
+                    new.setdefault(content, Input(address=str(path), size=stat.st_size, modified_ns=stat.st_mtime_ns))
         return new
 
     def add(self, paths: Sequence[Place | str], split_bytes: int = 64 << 20) -> State:
