@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,7 +20,7 @@ from lace.datalog.language.syntax import Constant, Fact, Predicate
 from lace.datalog.language.validate import RAW_PROFILE, check_program
 from lace.errors import InvalidInput, InvalidLacegram, LimitExceeded, NotFound
 from lace.limits import EngineLimits
-from lace.spark.engine.executor import SparkSettings
+from lace.spark.engine.executor import SparkSettings, limits_on
 from lace.spark.engine.query import query_facts
 from spark.archives import make_records, write_bundle
 
@@ -186,6 +187,28 @@ def test_what_a_goal_does_not_ask_for_is_not_derived(spark: SparkSession) -> Non
         query_facts(spark, facts, CLOSURE, "Reach(X,Y)", limits=limits, settings=settings)
     found = query_facts(spark, facts, CLOSURE, "Reach('c2',X)", limits=limits, settings=settings)
     assert found.rows() == [("c2", "c3"), ("c2", "c4"), ("c2", "c5")]
+
+
+def test_what_few_rows_derive_too_much_of_for_the_driver_is_derived_on_the_cluster(spark: SparkSession) -> None:
+    edges = spark.createDataFrame([(n, n + 1) for n in range(8)], "here int, there int")
+    found = lace.spark.evaluate(CLOSURE, {"Edge": edges}, settings=SparkSettings(driver_rows=20))
+    assert found["Reach"].count() == 36
+    assert "on the cluster, a loop" in found.explain()
+    few = lace.spark.evaluate(CLOSURE, {"Edge": edges}, settings=SparkSettings(driver_rows=36))
+    assert "on the driver" in few.explain()
+    with pytest.raises(LimitExceeded, match="max_derived_facts_per_predicate = 35"):
+        lace.spark.evaluate(CLOSURE, {"Edge": edges}, limits=EngineLimits(max_derived_facts_per_predicate=35))
+
+
+def test_a_cluster_derives_as_much_as_its_cores_hold(spark: SparkSession) -> None:
+    class Cluster:
+        """A session of a cluster of 1,600 cores, as far as limits ask it."""
+
+        class sparkContext:  # noqa: N801 - Spark's name
+            defaultParallelism = 1600  # noqa: N815
+
+    assert limits_on(spark).max_derived_facts_per_predicate == 1 << 26  # of one machine: two cores hold less
+    assert limits_on(cast(SparkSession, Cluster())).max_derived_facts_per_predicate == 1600 << 24
 
 
 def test_rules_are_read_under_the_limits_that_are_said(spark: SparkSession) -> None:

@@ -40,7 +40,7 @@ T = TypeVar("T")
 class RunSettings:
     """Bounds of a run."""
 
-    limits: EngineLimits = field(default_factory=EngineLimits)
+    limits: EngineLimits | None = None  # those of one machine, and on a cluster its own
     executor: SparkSettings = field(default_factory=SparkSettings)
 
 

@@ -23,6 +23,7 @@ from lace.spark.archive.forget import DESCRIBED, DescribedRecord, described_reco
 from lace.spark.archive.log import FOLDER, Log
 from lace.spark.archive.peer_records import Ends, WantedRecords, ends_of, records_for
 from lace.spark.archive.versions import BatchRange, DataFile, State
+from lace.spark.engine.executor import limits_on
 from lace.spark.engine.relations import union
 from lace.spark.jobs import advertise, facts, ingest, reconcile, report, validate
 from lace.spark.jobs.evaluate import PeerPolicy, sendable
@@ -175,7 +176,8 @@ class OnSpark:
 
     def select(self, peer: PeerPolicy, mark: str, batches: BatchRange, *, apart: bool) -> list[DataFile]:
         records = tables.as_wide(self._archive.records_of(self._state, batches))
-        found = sendable(records, peer, self._settings.limits, self._settings.executor)
+        limits = self._settings.limits or limits_on(self._spark)
+        found = sendable(records, peer, limits, self._settings.executor)
         hashes = found.frame(peer.policy.sendable).select(F.col("c0").alias("hash"))
         frame = hashes.select(F.lit(mark).alias("rules"), "hash", F.lit(batches.last).alias("batch"))
         made = self._write("selected", frame)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 
 from pyspark import StorageLevel
@@ -50,6 +50,7 @@ class SparkSettings:
 
     small_rows: int = 100_000
     lookup_rows: int = 10_000  # sets of values up to this length are brought to the driver to be sent to every task
+    driver_rows: int = 1 << 22  # of one predicate that the driver derives from few; more are left to the cluster
     joins: JoinChoice = field(default_factory=JoinChoice)
     guest: ClusterGuest | None = None  # whose rules they are, if they are not ours
 
@@ -60,6 +61,19 @@ class SparkSettings:
 
 
 OWN = OwnEngine()
+_ROWS_A_CORE = 1 << 24  # that a relation may have for each core: some 2 GB of text
+
+
+def limits_on(spark: SparkSession) -> EngineLimits:
+    """The limits of rules that state none: facts of one predicate are bounded by the cores that hold them.
+
+    Where a session does not say how many there are (Spark Connect), those of one machine hold.
+    """
+    context = getattr(spark, "sparkContext", None)
+    cores = 0 if context is None else int(context.defaultParallelism)
+    one = EngineLimits()
+    most = max(one.max_derived_facts_per_predicate, _ROWS_A_CORE * cores)
+    return replace(one, max_derived_facts_per_predicate=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +181,8 @@ class _ProgramRun:
             if self.guest is not None:
                 self.guest.step(self._shown_rule(stratum.predicates[0]))
             began, rounds = time.monotonic(), len(self.round_seconds)
-            if self._is_small(stratum):
+            if self._is_small(stratum) and self._finish_on_driver(stratum):
                 how = "on the driver, by the embedded engine"
-                self._finish_on_driver(stratum)
             elif stratum.recursive:
                 how = "on the cluster, a loop of joins with what is new"
                 self._iterate(stratum)
@@ -234,14 +247,23 @@ class _ProgramRun:
         sized = self._read(predicate)
         return collect_rows(sized.frame, predicate.arity) if sized.values is None else sized.values
 
-    def _finish_on_driver(self, stratum: Stratum) -> None:
+    def _finish_on_driver(self, stratum: Stratum) -> bool:
+        """Derive a stratum here from inputs that are few; False, and nothing done, if it comes to too much."""
+        own = self.limits.max_derived_facts_per_predicate
+        most = own if self.guest is not None else min(own, self.settings.driver_rows)
         facts = [Fact(predicate, row) for predicate in self._inputs(stratum) for row in self._rows(predicate)]
         checked = rewritten(Program(stratum.rules), RAW_PROFILE)
         question = ProgramQuestion(checked, RowSource(facts), tuple(stratum.predicates), written=self.written)
-        result = self.settings.engine.ask(question, self.limits)
+        try:
+            result = self.settings.engine.ask(question, replace(self.limits, max_derived_facts_per_predicate=most))
+        except LimitExceeded as error:
+            if most == own or error.limit != "max_derived_facts_per_predicate":
+                raise
+            return False
         for predicate in stratum.predicates:
             self.known[predicate] = local_relation(self.spark, predicate.arity, result.rows(predicate))
             self._count(predicate, result.counts[predicate])
+        return True
 
     def _apply_once(self, stratum: Stratum) -> None:
         (predicate,) = stratum.predicates

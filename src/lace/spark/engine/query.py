@@ -23,7 +23,7 @@ from lace.errors import InvalidInput
 from lace.limits import EngineLimits
 from lace.policy.rewrite import body_atoms
 from lace.spark.engine.evaluated import EvaluatedFrames
-from lace.spark.engine.executor import SparkEvaluation, SparkSettings
+from lace.spark.engine.executor import SparkEvaluation, SparkSettings, limits_on
 from lace.spark.engine.executor import evaluate as run_checked
 from lace.spark.engine.pivot import relation_columns
 from lace.spark.engine.provenance import Evaluated
@@ -69,7 +69,7 @@ def evaluate(
     anyone = records if records is not None else next(iter(frames.values()), None)
     if anyone is None:
         raise InvalidInput("there is nothing to evaluate over: give relations, records or both", rule="evaluate-frames")
-    bounds = limits or stated_limits(rules)
+    bounds = limits or stated_limits(rules, base=limits_on(anyone.sparkSession))
     given = {Predicate(name, len(frame.columns)): frame for name, frame in frames.items()}
     profile = RAW_PROFILE if records is None else LOCAL_PROFILE
     read = read_annotated(rules, limits=bounds)
@@ -124,7 +124,7 @@ def query_archive(
     limits: EngineLimits | None = None,
 ) -> SparkAnswer:
     """Evaluate rules over every valid record of some bundles, directories and stores."""
-    bounds = limits or stated_limits(rules, name=name)
+    bounds = limits or stated_limits(rules, name=name, base=limits_on(spark))
     given = [paths] if isinstance(paths, str | Path) else paths
     wide = records(judged(first_copies(raw_records(spark, list(given)))))
     checked = check_program(read_annotated(rules, name=name, limits=bounds).program, LOCAL_PROFILE, bounds)
@@ -142,7 +142,7 @@ def query_facts(
     settings: SparkSettings | None = None,
 ) -> SparkAnswer:
     """Evaluate rules over facts in memory."""
-    bounds = limits or stated_limits(rules, name=name)
+    bounds = limits or stated_limits(rules, name=name, base=limits_on(spark))
     rows: dict[Predicate, list[Row]] = {}
     for predicate, values in facts:
         rows.setdefault(predicate, []).append(values)
