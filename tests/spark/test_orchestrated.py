@@ -15,7 +15,8 @@ from lace.cli.app import app
 from lace.errors import InvalidInput
 from lace.spark.archive.archive import Archive
 from lace.spark.archive.lineage import run_event
-from lace.spark.archive.versions import ArchiveBatch, Commit, DataFile, Input
+from lace.spark.archive.metrics import prometheus_text
+from lace.spark.archive.versions import ArchiveBatch, Commit, DataFile, Input, State, StepResult
 from spark.archives import make_records, write_bundle
 
 RULES = "SelectHave(P) :- Have(P), Field(P,'Group',_,'u').\nSelectAdvertised(P,S) :- Advertised(P,S).\n"
@@ -95,6 +96,40 @@ def test_each_commit_is_one_event_that_says_what_it_read_and_wrote(tmp_path: Pat
     assert [Path(out["name"]).name for out in ran["outputs"]] == ["selected"]
     (again,) = lace("lineage", root, "--since", "2").stdout.splitlines()
     assert json.loads(again) == ran
+
+
+def test_a_state_is_gauges_that_prometheus_reads() -> None:
+    found = StepResult(mark="m", seen="1", removals=0, counts={"selected bob": 3}, seconds=0.25)
+    state = State(
+        version=7,
+        files=(DataFile(table="records", path="x", rows=5, bytes=70),),
+        batches=tuple(ArchiveBatch(id=name, inputs={}, counts={}) for name in "123"),
+        results={"selected:m": found},
+        removals=1,
+        time="2026-11-19T00:00:00+00:00",
+    )
+    lines = prometheus_text('/data/"west"', state).splitlines()
+    assert lines[:3] == [
+        "# HELP lace_archive_version The newest version.",
+        "# TYPE lace_archive_version gauge",
+        'lace_archive_version{archive="/data/\\"west\\""} 7',
+    ]
+    assert {line.partition("} ")[0].partition(",")[2] + "=" + line.rpartition(" ")[2] for line in lines[8:]} >= {
+        'table="records"=5',
+        'table="records"=70',
+        'table="quarantine"=0',
+        'step="select for bob"=2',
+        'step="select for bob"=1',
+        'step="select for bob"=0.250',
+    }
+    assert sum(line.startswith("# TYPE") for line in lines) == 9
+
+
+def test_status_prints_the_gauges_of_an_archive(tmp_path: Path) -> None:
+    lace("init", tmp_path / "west")
+    lace("add", tmp_path / "west", write_bundle(tmp_path / "a.bundle", make_records(20, seed=2)))
+    said = lace("status", tmp_path / "west", "--prometheus").stdout
+    assert f'lace_archive_rows{{archive="{tmp_path / "west"}",table="records"}} 20\n' in said
 
 
 def test_datasets_elsewhere_are_named_by_their_store() -> None:

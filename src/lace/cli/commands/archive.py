@@ -179,11 +179,19 @@ def add(
 @command.command("status")
 @_URI
 @_AS_OF
+@click.option("--prometheus", is_flag=True, help="Print gauges as Prometheus reads them.")
 @_MASTER
 @json_option
-def status(uri: str, as_of: str | None, master: str | None, as_json: bool) -> None:
+def status(uri: str, as_of: str | None, prometheus: bool, master: str | None, as_json: bool) -> None:
     """Show what an archive holds, table by table, and how far each step is."""
-    _show(open_archive(uri, master).log.state(as_of), as_json)
+    archive = open_archive(uri, master)
+    state = archive.log.state(as_of)
+    if prometheus:
+        from lace.spark.archive.metrics import prometheus_text
+
+        say(prometheus_text(archive.files.uri, state).rstrip("\n"))
+        return
+    _show(state, as_json)
 
 
 def _show(state: State, as_json: bool) -> None:
