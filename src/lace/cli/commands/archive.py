@@ -23,6 +23,7 @@ from lace.cli.output.words import count_of, human_size
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
+    from lace.spark.archive.log import Log
     from lace.spark.archive.versions import State, StepResult
     from lace.spark.source.places import Place
 
@@ -132,6 +133,15 @@ def open_archive(
     )
 
 
+def open_log(uri: str, master: str | None) -> Log:
+    """The log of an archive; on an object store it is read without Spark, unless a master is named."""
+    from lace.spark.archive.filesystem import log_files
+    from lace.spark.archive.log import Log
+
+    files = None if master is not None else log_files(uri)
+    return open_archive(uri, master).log if files is None else Log(files)
+
+
 @command.command("init")
 @_URI
 @_MASTER
@@ -184,12 +194,12 @@ def add(
 @json_option
 def status(uri: str, as_of: str | None, prometheus: bool, master: str | None, as_json: bool) -> None:
     """Show what an archive holds, table by table, and how far each step is."""
-    archive = open_archive(uri, master)
-    state = archive.log.state(as_of)
+    log = open_log(uri, master)
+    state = log.state(as_of)
     if prometheus:
         from lace.spark.archive.metrics import prometheus_text
 
-        say(prometheus_text(archive.files.uri, state).rstrip("\n"))
+        say(prometheus_text(log.files.uri, state).rstrip("\n"))
         return
     _show(state, as_json)
 
@@ -248,7 +258,7 @@ def _behind(state: State, result: StepResult) -> str:
 @json_option
 def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
     """Show the commits, newest first."""
-    history = open_archive(uri, master).log
+    history = open_log(uri, master)
     newest = history.versions()[::-1]
     commits = history.commits(newest[:limit] if limit else newest)
     if as_json:
@@ -277,7 +287,7 @@ def lineage(uri: str, since: int, master: str | None) -> None:
     from lace import __version__
     from lace.spark.archive.lineage import run_event
 
-    history = open_archive(uri, master).log
+    history = open_log(uri, master)
     for version in history.versions():
         if version > since:
             for commit in history.commits([version]):

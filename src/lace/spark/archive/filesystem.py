@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from lace.errors import InvalidInput
-from lace.spark.source.places import local_path
+from lace.errors import InvalidInput, StoreError
+from lace.spark.source.places import RemoteFile, local_path, remote_files
 from lace.values import dataclass
 
 if TYPE_CHECKING:
@@ -73,6 +73,49 @@ def open_files(uri: str, spark: SparkSession | None = None) -> Files:
             found=uri,
         )
     return HadoopFiles(spark, uri)
+
+
+_STORES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "abfs": "abfs", "abfss": "abfss"}  # as pyarrow calls them
+
+
+def log_files(uri: str) -> Files | None:
+    """The files under an address, to read the log of an archive on an object store without a JVM; None elsewhere."""
+    scheme, separator, rest = uri.partition("://")
+    return StoreFiles(f"{_STORES[scheme]}://{rest}") if separator and scheme in _STORES else None
+
+
+class StoreFiles:
+    """A folder of an object store, read without a JVM. Archives there are changed through Hadoop, which gives names."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri: str = uri.rstrip("/")
+
+    @property
+    def folder(self) -> Path | None:
+        return None
+
+    def read(self, name: str) -> bytes:
+        with RemoteFile(f"{self.uri}/{name}").open("rb") as file:
+            return file.read()
+
+    def listing(self, folder: str) -> list[ListedFile]:
+        root = f"{self.uri}/"
+        listed = remote_files(RemoteFile(f"{root}{folder}".rstrip("/")))
+        found = ((str(file).removeprefix(root), stat) for file, stat in listed)
+        shown = (ListedFile(name, stat.st_size, stat.st_mtime) for name, stat in found if _is_shown(name))
+        return sorted(shown, key=lambda listed: listed.name)
+
+    def publish(self, name: str, data: bytes | memoryview) -> bool:
+        raise self._read_only()
+
+    def replace(self, name: str, data: bytes | memoryview) -> None:
+        raise self._read_only()
+
+    def remove(self, name: str) -> None:
+        raise self._read_only()
+
+    def _read_only(self) -> StoreError:
+        return StoreError(f"{self.uri}: archives on object stores are changed through Spark")
 
 
 class LocalFiles:
