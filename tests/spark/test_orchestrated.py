@@ -132,6 +132,13 @@ def test_status_prints_the_gauges_of_an_archive(tmp_path: Path) -> None:
     assert f'lace_archive_rows{{archive="{tmp_path / "west"}",table="records"}} 20\n' in said
 
 
+@pytest.mark.parametrize("command", ["status", "log", "lineage"])
+def test_an_archive_that_is_not_there_is_an_error_of_whoever_asks_for_it(tmp_path: Path, command: str) -> None:
+    asked = lace(command, tmp_path)
+    assert (asked.exit_code, asked.stdout) == (3, "")
+    assert "there is no archive here" in asked.stderr
+
+
 def test_datasets_elsewhere_are_named_by_their_store() -> None:
     batch = ArchiveBatch(id="1", inputs={"x": Input(address="s3://bucket/day/a.bundle", size=9)}, counts={})
     file = DataFile(table="records", path="data/records/x", rows=7, bytes=70)

@@ -139,7 +139,9 @@ def open_log(uri: str, master: str | None) -> Log:
     from lace.spark.archive.log import Log
 
     files = None if master is not None else log_files(uri)
-    return open_archive(uri, master).log if files is None else Log(files)
+    log = open_archive(uri, master).log if files is None else Log(files)
+    log.state()  # that there is no archive is said before a line is printed
+    return log
 
 
 @command.command("init")
