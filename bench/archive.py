@@ -2,7 +2,7 @@
 
 python bench/archive.py [--quick] [--only SECTION …] [--records N] [--scale [SMALL LARGE]]
 
-Sections: batches, nothing, five, peers, lookups, programs, rounds, cold; `--scale` adds growth (2,000,000 and
+Sections: batches, nothing, five, peers, lookups, programs, rounds, closure, cold; `--scale` adds growth (2,000,000 and
 10,000,000 records unless two numbers follow: a quarter of an hour and 30 GB of disk); `--only --scale` is growth alone.
 With `--only` and `--records` nothing is kept.
 """
@@ -24,7 +24,8 @@ from typing import Any
 
 from report import Report
 
-SOURCE = Path(__file__).resolve().parent.parent / "src"
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent / "src"
 sys.path.insert(0, str(SOURCE))
 
 from lace.policy.compile import agree
@@ -73,7 +74,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def environment(source: Path = SOURCE) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(source), "MASTER": "local[2]"}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(source), str(HERE))), "MASTER": "local[2]"}
 
 
 # What is new against what is there
@@ -322,6 +323,45 @@ def bench_rounds(report: Report, folder: Path) -> None:
     report.at_most("a round of a chain's closure beside the code before", wanted=0.5, got=now / then)
 
 
+CLOSURE = """
+import json, resource, sys, time
+from lace.datalog import Database, compile
+from lace.spark import SparkSettings, evaluate, spark_session
+from rulebench.packages import dependencies
+rules = "Needs(X,Y) :- Depends(X,Y).\\nNeeds(X,Z) :- Needs(X,Y), Depends(Y,Z)."
+pairs = dependencies(int(sys.argv[1]), int(sys.argv[2]))
+spark = spark_session("local[2]", config={"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "3g"})
+depends = spark.createDataFrame(pairs, "a string, b string").persist()
+depends.count()
+def took(work):
+    began = time.perf_counter()
+    rows = work()
+    return time.perf_counter() - began, rows
+settings = SparkSettings(small_rows=int(sys.argv[3]))
+evaluate(rules, {"Depends": depends.limit(1000)}, settings=settings)["Needs"].count()  # what the JVM compiles
+times = [took(lambda: evaluate(rules, {"Depends": depends}, settings=settings)["Needs"].count()) for _ in range(2)]
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+goal = f"Needs('{max(pairs)[0]}',X)"
+one = took(lambda: evaluate(rules, {"Depends": depends}, goal, settings=settings)["Needs"].count())
+program, facts = compile(rules), Database({"Depends": pairs})
+own = min(took(lambda: len(program.run(Database({"Depends": pairs})).rows("Needs"))) for _ in range(2))
+assert {rows for _, rows in times} == {own[1]}
+print(json.dumps([min(times)[0], own[0], own[1], peak, one[0], one[1]]))
+spark.stop()
+"""
+
+
+def bench_closure(report: Report) -> None:
+    """The closure of a distribution's package index: in the driver's reach, and with everything on the cluster."""
+    packages, edges = (4_000, 16_000) if report.quick else (63_436, 264_000)
+    for name, small_rows in (("as shipped", 1_000_000), ("on the cluster", 0)):
+        took, own, rows, peak, one, found = script(CLOSURE, SOURCE, str(packages), str(edges), str(small_rows))
+        what = f"{edges:,} dependencies, {rows:,} pairs"
+        report.row(f"closure of packages, {name}", what, f"{took:.1f} s", f"embedded {own:.1f} s; driver {peak} MiB")
+        report.row(f"needs of one package, {name}", f"{found:,} pairs", f"{one:.1f} s", "")
+        report.at_most(f"closure of packages, {name}, beside the embedded engine", wanted=10, got=took / own)
+
+
 def bench_cold(report: Report, folder: Path) -> None:
     """All steps over 100,000 records in a fresh JVM, with half of them as another archive."""
     size = 4_000 if report.quick else 100_000
@@ -469,7 +509,7 @@ def option(name: str, count: int) -> list[str] | None:
     return [text for text in sys.argv[at + 1 : at + 1 + count] if not text.startswith("--")]
 
 
-SECTIONS = ("batches", "nothing", "five", "peers", "lookups", "programs", "rounds", "cold")
+SECTIONS = ("batches", "nothing", "five", "peers", "lookups", "programs", "rounds", "closure", "cold")
 _ON_ONE_ARCHIVE = {"batches", "nothing", "five", "peers", "lookups"}
 
 
@@ -485,6 +525,8 @@ def main() -> None:
             in_one_session(report, folder, chosen, size, scale)
         if "rounds" in chosen:
             bench_rounds(report, folder)
+        if "closure" in chosen:
+            bench_closure(report)
         if "cold" in chosen:
             bench_cold(report, folder)
     report.end(is_whole=chosen == list(SECTIONS) and not records)

@@ -26,7 +26,7 @@ def test_the_notebook_runs_and_plots(spark: SparkSession, capsys: pytest.Capture
         exec(compile("".join(cell["source"]), f"cell {number}", "exec"), known)
     said = capsys.readouterr().out
     assert "Needs('pyspark','py4j')\n│ by Needs(P,Q) :- Requires(P,Q)." in said
-    assert "Needs('py4j','pyspark')  does not hold" in said
+    assert "Needs('py4j','pyspark') does not hold" in said
     largest, ways = (pyplot.figure(number).axes[0] for number in pyplot.get_fignums())
     needed = {(row["P"], row["Q"]) for row in known["found"]["Needs"].collect()}
     counted = sorted((sum(pair[0] == package for pair in needed) for package in {p for p, _ in needed}), reverse=True)

@@ -114,7 +114,7 @@ def _met_in(read: Callable[[int, int], bytes], file: DataFile, near: Sequence[st
         texts = np.frombuffer(read(first, last - first), _TEXT)
         wanted = np.array([content.encode() for content in near], _TEXT)
         places = np.minimum(np.searchsorted(texts, wanted), len(texts) - 1)
-        yield from (near[at] for at in np.flatnonzero(texts[places] == wanted))
+        yield from (near[at] for at in np.flatnonzero(texts[places] == wanted).tolist())
 
 
 def _place(read: Callable[[int, int], bytes], file: DataFile, content: str) -> tuple[int, bool]:

@@ -34,7 +34,7 @@ from lace.spark.engine.guest import ClusterGuest
 from lace.spark.engine.joins import JoinChoice
 from lace.spark.engine.pivot import UNIT, star_relation, stars_together
 from lace.spark.engine.plans import PlanRunner, Sized, supported
-from lace.spark.engine.relations import Growing, collect_rows, local_relation, relation_schema, union
+from lace.spark.engine.relations import Growing, collect_rows, local_columns, local_relation, relation_schema, union
 from lace.spark.engine.stars import Constellation, Star, split
 from lace.spark.session.tags import add_tag, tags
 from lace.spark.source.schemas import WIDE, require_columns
@@ -261,8 +261,9 @@ class _ProgramRun:
                 raise
             return False
         for predicate in stratum.predicates:
-            self.known[predicate] = local_relation(self.spark, predicate.arity, result.rows(predicate))
-            self._count(predicate, result.counts[predicate])
+            columns, rows = result.columns[predicate], result.counts[predicate]
+            self.known[predicate] = local_columns(self.spark, columns, rows, self.settings.small_rows)
+            self._count(predicate, rows)
         return True
 
     def _apply_once(self, stratum: Stratum) -> None:

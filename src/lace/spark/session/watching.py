@@ -27,7 +27,7 @@ class Watch:
 @contextmanager
 def watched(context: Any, tag: str, watch: Watch) -> Iterator[None]:
     """While the block runs, say how far the jobs with a tag are."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
 
     over = threading.Event()
 
@@ -36,6 +36,8 @@ def watched(context: Any, tag: str, watch: Watch) -> Iterator[None]:
         while not over.wait(watch.every_seconds):
             try:
                 said = _said(context, tag, time.monotonic() - began)
+            except Py4JJavaError:  # of a stage that Spark's own account of it does not have yet, or no longer
+                continue
             except (Py4JError, OSError):  # the session ended, or the JVM did: the step itself will say that
                 return
             if said:
