@@ -197,11 +197,11 @@ class Step:
     def by_jobs(self, work: Callable[[], T]) -> T:
         """Have a part done that is written for Spark alone; its jobs count."""
         from lace.spark.session.tags import counted_jobs
-        from lace.spark.session.watching import Watch
+        from lace.spark.session.watching import JobWatch
 
         self._is_on_spark = True
         spark = self._archive.spark
-        watch = Watch(tell=partial(self._archive.progress, self.name), every_seconds=self._archive.tell_every_s)
+        watch = JobWatch(tell=partial(self._archive.progress, self.name), every_seconds=self._archive.tell_every_s)
         with counted_jobs(spark, watch) as jobs:
             found = work()
         ran = jobs()

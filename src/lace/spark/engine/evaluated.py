@@ -12,13 +12,13 @@ from pyspark.sql import DataFrame
 from lace.datalog.explain.explanation import Explanation
 from lace.errors import InvalidInput
 from lace.spark.engine.executor import SparkEvaluation
-from lace.spark.engine.provenance import Evaluated, derivations, explained, one_predicate
+from lace.spark.engine.provenance import WholeEvaluation, derivations, explained, one_predicate
 
 
 class EvaluatedFrames(dict[str, DataFrame]):
     """A frame for each predicate that was asked for, by its name."""
 
-    def __init__(self, frames: Mapping[str, DataFrame], found: SparkEvaluation, of: Evaluated | None) -> None:
+    def __init__(self, frames: Mapping[str, DataFrame], found: SparkEvaluation, of: WholeEvaluation | None) -> None:
         super().__init__(frames)
         self._found = found
         self._of = of
@@ -43,7 +43,7 @@ class EvaluatedFrames(dict[str, DataFrame]):
         """
         return explained(self._whole("why"), goal)
 
-    def _whole(self, asked: str) -> Evaluated:
+    def _whole(self, asked: str) -> WholeEvaluation:
         if self._of is None:
             raise InvalidInput(
                 "of an evaluation for a goal only the goal's rows are here: evaluate without `goal`, then ask again",

@@ -53,7 +53,7 @@ _MADE_FOR = "derivations"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluated:
+class WholeEvaluation:
     """An evaluation, and what it was an evaluation of."""
 
     spark: SparkSession
@@ -71,7 +71,7 @@ class Evaluated:
         return {**self.given, **self.found.relations}
 
 
-def derivations(of: Evaluated, predicate: Predicate) -> DataFrame:
+def derivations(of: WholeEvaluation, predicate: Predicate) -> DataFrame:
     """Each way in which each row of a predicate is derived: the row, `rule`, and `premises` as an array of texts.
 
     A premise is a fact, or a negated atom that has none. Rows of recursive rules may stand on each other in circles
@@ -82,7 +82,7 @@ def derivations(of: Evaluated, predicate: Predicate) -> DataFrame:
     return union([_derivations_by(of, rule, names) for rule in rules])
 
 
-def _derivations_by(of: Evaluated, rule: Rule, names: tuple[str, ...]) -> DataFrame:
+def _derivations_by(of: WholeEvaluation, rule: Rule, names: tuple[str, ...]) -> DataFrame:
     full = _with_names(rule)
     held = list(dict.fromkeys(name for x in full.body if isinstance(x, Positive) for name in names_among(x.atom.terms)))
     made = PredicateNames(of.checked.program, of.given).made_for(rule.head.predicate, _MADE_FOR, len(held))
@@ -139,7 +139,7 @@ def _quoted(value: Column) -> Column:
     return F.concat(F.lit("'"), F.replace(doubled, F.lit("'"), F.lit("\\'")), F.lit("'"))
 
 
-def explained(of: Evaluated, goal: str) -> Explanation:
+def explained(of: WholeEvaluation, goal: str) -> Explanation:
     """The proof of the first fact that matches a goal, or why none does."""
     atom = parse_atom(goal, limits=of.limits)
     frames = _Frames(of)
@@ -154,7 +154,7 @@ def explained(of: Evaluated, goal: str) -> Explanation:
 class _Frames:
     """The relations as an explanation reads them: short ones whole and once, of long ones the rows with some values."""
 
-    def __init__(self, of: Evaluated) -> None:
+    def __init__(self, of: WholeEvaluation) -> None:
         self._of = of
         self._most = max(of.settings.small_rows, of.settings.lookup_rows)
         self._sizes: dict[Predicate, int] = {}
@@ -256,7 +256,7 @@ def _as_relations(frames: Mapping[Predicate, DataFrame]) -> dict[Predicate, Data
     }
 
 
-def one_predicate(of: Evaluated, name: str) -> Predicate:
+def one_predicate(of: WholeEvaluation, name: str) -> Predicate:
     """The derived predicate of a name."""
     found = sorted(predicate for predicate in of.checked.derived if predicate.name == name)
     if not found:

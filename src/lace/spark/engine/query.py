@@ -26,7 +26,7 @@ from lace.spark.engine.evaluated import EvaluatedFrames
 from lace.spark.engine.executor import SparkEvaluation, SparkSettings, limits_on
 from lace.spark.engine.executor import evaluate as run_checked
 from lace.spark.engine.pivot import relation_columns
-from lace.spark.engine.provenance import Evaluated
+from lace.spark.engine.provenance import WholeEvaluation
 from lace.spark.engine.relations import collect_rows, local_relation
 from lace.spark.jobs.ingest import first_copies
 from lace.spark.jobs.validate import judged, records
@@ -86,7 +86,7 @@ def evaluate(
         predicate.name: result.frame(predicate).toDF(*column_names(head)) if head.terms else result.frame(predicate)
         for predicate, head in heads.items()
     }
-    of = Evaluated(
+    of = WholeEvaluation(
         spark=spark,
         checked=checked,
         given=given,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lace.spark.session.watching import Watch, watched
+from lace.spark.session.watching import JobWatch, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ _LISTENER_MS = 2000  # for events of jobs that have ended to be counted
 
 
 @contextmanager
-def counted_jobs(spark: SparkSession, watch: Watch) -> Iterator[Callable[[], int | None]]:
+def counted_jobs(spark: SparkSession, watch: JobWatch) -> Iterator[Callable[[], int | None]]:
     """How many jobs this thread runs inside, to be asked for afterwards; None where a session cannot say.
 
     While they run, how far they are is told.

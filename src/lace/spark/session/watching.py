@@ -17,7 +17,7 @@ _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class JobWatch:
     """Whom to tell, and how often."""
 
     tell: Callable[[str], None]
@@ -25,7 +25,7 @@ class Watch:
 
 
 @contextmanager
-def watched(context: Any, tag: str, watch: Watch) -> Iterator[None]:
+def watched(context: Any, tag: str, watch: JobWatch) -> Iterator[None]:
     """While the block runs, say how far the jobs with a tag are."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
