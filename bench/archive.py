@@ -354,12 +354,13 @@ spark.stop()
 def bench_closure(report: Report) -> None:
     """The closure of a distribution's package index: in the driver's reach, and with everything on the cluster."""
     packages, edges = (4_000, 16_000) if report.quick else (63_436, 264_000)
-    for name, small_rows in (("as shipped", 1_000_000), ("on the cluster", 0)):
+    for name, small_rows in (("small_rows=1,000,000", 1_000_000), ("on the cluster", 0)):
         took, own, rows, peak, one, found = script(CLOSURE, SOURCE, str(packages), str(edges), str(small_rows))
         what = f"{edges:,} dependencies, {rows:,} pairs"
         report.row(f"closure of packages, {name}", what, f"{took:.1f} s", f"embedded {own:.1f} s; driver {peak} MiB")
         report.row(f"needs of one package, {name}", f"{found:,} pairs", f"{one:.1f} s", "")
-        report.at_most(f"closure of packages, {name}, beside the embedded engine", wanted=10, got=took / own)
+        if not report.quick:  # of few packages the start of a job is all that is measured
+            report.at_most(f"closure of packages, {name}, beside the embedded engine", wanted=10, got=took / own)
 
 
 def bench_cold(report: Report, folder: Path) -> None:
