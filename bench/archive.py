@@ -2,7 +2,7 @@
 
 python bench/archive.py [--quick] [--only SECTION …] [--records N] [--scale [SMALL LARGE]]
 
-Sections: batches, nothing, five, peers, lookups, programs, rounds, cold; `--scale` adds growth (2,000,000 and
+Sections: batches, nothing, five, peers, lookups, programs, rounds, closure, cold; `--scale` adds growth (2,000,000 and
 10,000,000 records unless two numbers follow: a quarter of an hour and 30 GB of disk); `--only --scale` is growth alone.
 With `--only` and `--records` nothing is kept.
 """
@@ -24,7 +24,8 @@ from typing import Any
 
 from report import Report
 
-SOURCE = Path(__file__).resolve().parent.parent / "src"
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parent / "src"
 sys.path.insert(0, str(SOURCE))
 
 from lace.policy.compile import agree
@@ -73,7 +74,7 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def environment(source: Path = SOURCE) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(source), "MASTER": "local[2]"}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(source), str(HERE))), "MASTER": "local[2]"}
 
 
 # What is new against what is there
@@ -322,6 +323,46 @@ def bench_rounds(report: Report, folder: Path) -> None:
     report.at_most("a round of a chain's closure beside the code before", wanted=0.5, got=now / then)
 
 
+CLOSURE = """
+import json, resource, sys, time
+from lace.datalog import Database, compile
+from lace.spark import SparkSettings, evaluate, spark_session
+from rulebench.packages import dependencies
+rules = "Needs(X,Y) :- Depends(X,Y).\\nNeeds(X,Z) :- Needs(X,Y), Depends(Y,Z)."
+pairs = dependencies(int(sys.argv[1]), int(sys.argv[2]))
+spark = spark_session("local[2]", config={"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "3g"})
+depends = spark.createDataFrame(pairs, "a string, b string").persist()
+depends.count()
+def took(work):
+    began = time.perf_counter()
+    rows = work()
+    return time.perf_counter() - began, rows
+settings = SparkSettings(small_rows=int(sys.argv[3]))
+evaluate(rules, {"Depends": depends.limit(1000)}, settings=settings)["Needs"].count()  # what the JVM compiles
+times = [took(lambda: evaluate(rules, {"Depends": depends}, settings=settings)["Needs"].count()) for _ in range(2)]
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+goal = f"Needs('{max(pairs)[0]}',X)"
+one = took(lambda: evaluate(rules, {"Depends": depends}, goal, settings=settings)["Needs"].count())
+program, facts = compile(rules), Database({"Depends": pairs})
+own = min(took(lambda: len(program.run(Database({"Depends": pairs}), "Needs(X,Y)").rows())) for _ in range(2))
+assert {rows for _, rows in times} == {own[1]}
+print(json.dumps([min(times)[0], own[0], own[1], peak, one[0], one[1]]))
+spark.stop()
+"""
+
+
+def bench_closure(report: Report) -> None:
+    """The closure of a distribution's package index: in the driver's reach, and with everything on the cluster."""
+    packages, edges = (4_000, 16_000) if report.quick else (63_436, 264_000)
+    for name, small_rows in (("small_rows=1,000,000", 1_000_000), ("on the cluster", 0)):
+        took, own, rows, peak, one, found = script(CLOSURE, SOURCE, str(packages), str(edges), str(small_rows))
+        what = f"{edges:,} dependencies, {rows:,} pairs"
+        report.row(f"closure of packages, {name}", what, f"{took:.1f} s", f"embedded {own:.1f} s; driver {peak} MiB")
+        report.row(f"needs of one package, {name}", f"{found:,} pairs", f"{one:.1f} s", "")
+        if not report.quick:  # of few packages the start of a job is all that is measured
+            report.at_most(f"closure of packages, {name}, beside the embedded engine", wanted=10, got=took / own)
+
+
 def bench_cold(report: Report, folder: Path) -> None:
     """All steps over 100,000 records in a fresh JVM, with half of them as another archive."""
     size = 4_000 if report.quick else 100_000
@@ -374,6 +415,40 @@ def spilled(spark: Any) -> int:
     return sum(found.apply(n).diskBytesSpilled() for n in range(found.size()))
 
 
+def bytes_read() -> int:
+    """What this process and all that it started have read so far, by their own counters."""
+    found, waiting = 0, [os.getpid()]
+    while waiting:
+        process = Path("/proc", str(waiting.pop()))
+        try:
+            waiting += map(int, " ".join(t.read_text() for t in process.glob("task/*/children")).split())
+            found += int((process / "io").read_text().split()[1])  # rchar
+        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            continue
+    return found
+
+
+def bench_small_adds(report: Report, spark: Any, place: Path, size: int) -> dict[str, float]:
+    """Additions to a large archive: the bytes that they read follow what they bring."""
+    found = {}
+    ways = {"1,000 in this process": (1_000, 64 << 20), "1,000 by jobs": (1_000, 0), "20,000 by jobs": (20_000, 0)}
+    for turn in range(2):  # what the first of each reads are jars and classes
+        for number, (name, (count, here)) in enumerate(ways.items()):
+            new = place / "more" / f"{turn}{number}.bundle"
+            new.parent.mkdir(exist_ok=True)
+            write_piece((str(new), size * 2 + (turn * 3 + number) * 100_000, count, False))
+            archive = Archive(str(place / "root"), lambda: spark, thresholds=ArchiveThresholds(in_process_bytes=here))
+            archive.log.state()
+            before = bytes_read()
+            took = timed(partial(archive.add, [new]))
+            found[name] = (bytes_read() - before) / MIB
+            if turn:
+                report.row(
+                    f"growth: add {name}", f"to {size:,} records", f"{took:.1f} s", f"{found[name]:.1f} MiB read"
+                )
+    return found
+
+
 def progress_of(size: int) -> Progress:
     """What an archive of so many records is at, and since when: such a run takes its time."""
     began = time.perf_counter()
@@ -388,6 +463,7 @@ def bench_scale(report: Report, spark: Any, folder: Path, sizes: tuple[int, int]
     """Every step's time a record at two sizes, memory of the driver's own process, bytes spilled."""
     peers = [lowered("ann", select_coordinate("//u//ding//"))]
     found: dict[str, list[float]] = {}
+    adds: list[dict[str, float]] = []
     memories: list[int] = []
     warming = sizes[0] // 10  # not told: whoever comes first pays for what the JVM compiles, and a small size dearly
     for size in (warming, *sizes):
@@ -408,6 +484,7 @@ def bench_scale(report: Report, spark: Any, folder: Path, sizes: tuple[int, int]
         for step, took in steps.items():
             found.setdefault(step, []).append(took / size * 1e6)
             report.row(f"growth: {step}", f"{size:,} records", f"{took:.1f} s", f"{took / size * 1e6:.2f} µs a record")
+        adds.append(bench_small_adds(report, spark, place, size))
         memories.append(memory.peaks["driver"])
         spill, moved = (spilled(spark) - before) / MIB, shuffle_bytes(spark, newest)[0]
         report.row(
@@ -419,6 +496,9 @@ def bench_scale(report: Report, spark: Any, folder: Path, sizes: tuple[int, int]
         shutil.rmtree(place)
     for step, (small, large) in found.items():
         report.at_most(f"{step}: a record of {sizes[1]:,} beside one of {sizes[0]:,}", wanted=1.1, got=large / small)
+    for name, read in adds[0].items():
+        ratio = adds[1][name] / read
+        report.at_most(f"add {name}: bytes read at {sizes[1]:,} beside {sizes[0]:,}", wanted=1.2, got=ratio)
     report.at_most("memory of the driver's process, large beside small", wanted=1.1, got=memories[1] / memories[0])
 
 
@@ -430,7 +510,7 @@ def option(name: str, count: int) -> list[str] | None:
     return [text for text in sys.argv[at + 1 : at + 1 + count] if not text.startswith("--")]
 
 
-SECTIONS = ("batches", "nothing", "five", "peers", "lookups", "programs", "rounds", "cold")
+SECTIONS = ("batches", "nothing", "five", "peers", "lookups", "programs", "rounds", "closure", "cold")
 _ON_ONE_ARCHIVE = {"batches", "nothing", "five", "peers", "lookups"}
 
 
@@ -446,6 +526,8 @@ def main() -> None:
             in_one_session(report, folder, chosen, size, scale)
         if "rounds" in chosen:
             bench_rounds(report, folder)
+        if "closure" in chosen:
+            bench_closure(report)
         if "cold" in chosen:
             bench_cold(report, folder)
     report.end(is_whole=chosen == list(SECTIONS) and not records)
@@ -462,7 +544,7 @@ def in_one_session(report: Report, folder: Path, chosen: list[str], size: int, s
         "nothing": lambda: bench_nothing_new(report, archive, folder),
         "five": lambda: bench_five(report, archive, folder, size),
         "lookups": lambda: bench_lookups(report, archive, size),
-        "programs": lambda: bench_programs(Bench(report, spark, folder)),
+        "programs": lambda: bench_programs(Bench(report, spark, folder), size),
     }
     for section, work in sections.items():
         if section in chosen:

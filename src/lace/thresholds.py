@@ -153,4 +153,5 @@ class ArchiveThresholds:
     looked_up_digests: int = 16_384  # of new bytes that this process looks for in files, for jobs too
     broadcast_rows: int = 1_000_000  # hashes, digests or places that every task of a job is given
     task_rows: int = 250_000  # hashes that one task makes a table of, or rows that it sorts: 30 to 100 MB
+    digesting_threads: int = 16  # of the driver, that digest inputs on its own disks side by side
     row_tests: int = 64  # rules, and values of a set, of the test that every row is asked; 0: rows are joined

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -327,8 +328,24 @@ def test_an_archive_on_another_hadoop_filesystem(spark: SparkSession, tmp_path: 
     assert files.publish_by_rename("x/y", b"first")  # how a filesystem of its own takes names
     assert not files.publish_by_rename("x/y", b"second")
     assert files.read("x/y") == b"first"
+    assert files.publish_by_create("z/y", b"first")  # how a store that creates only what is absent gives them
+    assert not files.publish_by_create("z/y", b"second")
+    assert files.publish_by_create("z/y", b"first")  # sent again since its answer was lost: it is this writer's file
+    assert files.read("z/y") == b"first"
     with pytest.raises(FileNotFoundError):
         files.read("x/none")
+
+
+def test_a_step_on_spark_says_how_far_its_tasks_are(spark: SparkSession, tmp_path: Path) -> None:
+    said: list[str] = []
+    write_bundle(tmp_path / "a.bundle", make_records(200, seed=13))
+    archive = Archive(
+        str(tmp_path / "root"), spark, progress=lambda step, what: said.append(f"{step}: {what}"), tell_every_s=0.01
+    )
+    archive.init()
+    archive.add([tmp_path / "a.bundle"])
+    assert any(re.match(r"add: \d+ of \d+ tasks", line) for line in said)
+    assert "add: files 1, read 200" in said[-1]  # nothing is told after the step
 
 
 def test_two_writers_at_once_lose_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A real cluster: a standalone master and two workers as processes of their own; one is killed in the middle."""
+"""A real cluster: a standalone master and three workers as processes with folders of their own, some of them killed."""
 
 from __future__ import annotations
 
@@ -32,13 +32,41 @@ class Cluster:
 
     url: str
     environment: dict[str, str]
+    folder: Path
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    started: int = 0
+
+    def start_worker(self) -> None:
+        """One worker more, with a working folder of its own."""
+        own = self.folder / f"worker{self.started}"
+        self.started += 1
+        own.mkdir()
+        worker = ["org.apache.spark.deploy.worker.Worker", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
+        environment = {**self.environment, "SPARK_WORKER_DIR": str(own / "work")}
+        self.workers.append(spawn([*worker, self.url], own / "log", environment, cwd=own))
+        wait_for(r"(Successfully registered with master)", own / "log")
+
+    def executors(self) -> list[int]:
+        """The processes that run tasks: each belongs to the process group of its worker."""
+        groups = {worker.pid for worker in self.workers}
+        return [pid for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))) if _is_executor(pid, groups)]
 
 
-def spawn(arguments: list[str], log: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def _is_executor(pid: int, groups: set[int]) -> bool:
+    try:
+        return (
+            os.getpgid(pid) in groups and b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        )
+    except OSError:  # it ended meanwhile
+        return False
+
+
+def spawn(
+    arguments: list[str], log: Path, environment: dict[str, str], cwd: Path | None = None
+) -> subprocess.Popen[bytes]:
     command = [str(SPARK_HOME / "bin" / "spark-class"), *arguments]
     with log.open("wb") as out:
-        return subprocess.Popen(command, stdout=out, stderr=out, env=environment, start_new_session=True)
+        return subprocess.Popen(command, stdout=out, stderr=out, env=environment, start_new_session=True, cwd=cwd)
 
 
 def wait_for(pattern: str, log: Path) -> str:
@@ -61,24 +89,19 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         "PYTHONPATH": str(SOURCE),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(tmp_path / "work"),
         "JAVA_HOME": str(java_home()),
     }
-    processes = []
-    master_log = tmp_path / "master.log"
-    master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-    processes.append(spawn(master, master_log, environment))
+    log = tmp_path / "master.log"
+    arguments = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    master = spawn(arguments, log, environment)
+    running = Cluster("", environment, tmp_path)
     try:
-        running = Cluster(wait_for(r"Starting Spark master at (spark://\S+)", master_log), environment)
-        for number in range(2):
-            log = tmp_path / f"worker{number}.log"
-            worker = ["org.apache.spark.deploy.worker.Worker", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
-            running.workers.append(spawn([*worker, running.url], log, environment))
-            processes.append(running.workers[-1])
-            wait_for(r"(Successfully registered with master)", log)
+        running.url = wait_for(r"Starting Spark master at (spark://\S+)", log)
+        for _ in range(3):
+            running.start_worker()
         yield running
     finally:
-        for process in processes:
+        for process in (*running.workers, master):
             kill(process)
 
 

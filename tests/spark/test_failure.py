@@ -21,6 +21,11 @@ def test_what_a_worker_raised_is_the_reason() -> None:
     assert reason_of(WORKER) == "hash-digest: the data has another digest (in /data/a.bundle byte 17)"
 
 
+def test_of_a_call_into_the_jvm_the_exception_is_the_reason() -> None:
+    lost = "org.apache.spark.SparkException: Job aborted: ExecutorLostFailure (executor 10 exited)"
+    assert reason_of(f"An error occurred while calling o809.parquet.\n: {lost}\n\tat x.y(Z.scala:1)") == lost
+
+
 @pytest.mark.parametrize(
     ("text", "reason", "advice"),
     [

@@ -21,7 +21,7 @@ from lace.spark.archive.log import Log
 from lace.spark.archive.versions import Commit, DataFile, State
 from spark import quickly
 from spark.archives import make_records, write_bundle
-from spark.test_cluster import JOB_SECONDS, SOURCE, Cluster, cluster, kill, spawn, wait_for
+from spark.test_cluster import JOB_SECONDS, SOURCE, Cluster, cluster, kill
 
 __all__ = ["cluster"]
 
@@ -87,6 +87,7 @@ def commands(folder: Path, root: str) -> list[list[str]]:
     by_spark = ["--few-mib", "0"]  # so little would be done without it
     peer = ["--peer", f"bob={folder / 'bob.rules'}", "--expose", "all", *by_spark]
     gone = [str(valid.hash) for valid in make_records(40, seed=3)[:5]]
+    name = root.rpartition("/")[2]
     return [
         ["init", root],
         ["add", root, str(folder / "a.bundle"), *by_spark],
@@ -94,7 +95,7 @@ def commands(folder: Path, root: str) -> list[list[str]]:
         ["add", root, str(folder / "b.bundle")],
         ["run", root, *peer],
         ["remove", root, *gone],
-        ["publish", root, *peer, "--to", str(folder / f"{Path(root).name}-out")],
+        ["publish", root, *peer, "--to", str(folder / f"{name}-out")],
         ["compact", root],
         ["gc", root, "--versions", "1", "--apply"],
     ]
@@ -166,33 +167,37 @@ def test_a_driver_killed_in_the_middle_and_at_the_commit_of_every_change_leaves_
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_worker_killed_in_every_step_leaves_the_same_tables(
+def test_workers_and_executors_killed_in_every_step_leave_the_same_tables(
     spark: SparkSession,
     cluster: Cluster,
     tmp_path: Path,
 ) -> None:
+    """The archive has an address of Hadoop's; by turns a worker with its executor and an executor are killed."""
     prepared(tmp_path)
+    link = f"spark.hadoop.fs.viewfs.mounttable.lace.link./hurt={(tmp_path / 'hurt').as_uri()}"
     together = {**cluster.environment, **quickly.IN_ENVIRONMENT, "MASTER": cluster.url}
-    killed = 0
+    (tmp_path / "hurt").mkdir()
+    killed = {"worker": 0, "executor": 0}
     for calm, hurt in zip(
-        commands(tmp_path, str(tmp_path / "calm")), commands(tmp_path, str(tmp_path / "hurt")), strict=True
+        commands(tmp_path, str(tmp_path / "calm")), commands(tmp_path, "viewfs://lace/hurt"), strict=True
     ):
         undisturbed(calm)
         said: list[str] = []
-        with started(hurt, together, []) as process:
+        with started([*hurt, "--conf", link], together, []) as process:
             assert process.stderr is not None
             for line in process.stderr:
                 said.append(line)
-                if any(step in line for step in ("reading", "select for", "list for")):
-                    time.sleep(1)
-                    kill(cluster.workers.pop(0))
-                    killed += 1
-                    log = tmp_path / f"again{killed}.log"
-                    worker = ["org.apache.spark.deploy.worker.Worker", "--cores", "1", "--memory", "1g"]
-                    cluster.workers.append(spawn([*worker, "--webui-port", "0", cluster.url], log, cluster.environment))
-                    wait_for(r"(Successfully registered with master)", log)
+                if " tasks" not in line and any(step in line for step in ("reading", "select for", "list for")):
+                    time.sleep(1)  # once as a step begins and once as it ends, not whenever it says how far it is
+                    found = cluster.executors()
+                    if killed["executor"] < killed["worker"] and found:
+                        os.kill(found[0], signal.SIGKILL)
+                        killed["executor"] += 1
+                    else:
+                        kill(cluster.workers.pop(0))
+                        killed["worker"] += 1
+                        cluster.start_worker()
         assert process.wait(timeout=JOB_SECONDS) == 0, "".join(said)
-    assert killed >= 4
+    assert killed["worker"] >= 2
+    assert killed["executor"] >= 2
     assert contents(spark, tmp_path / "hurt") == contents(spark, tmp_path / "calm")
-    for worker_process in cluster.workers:
-        kill(worker_process)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,9 +18,9 @@ from lace.datalog.language.formatting import format_atom, format_program
 from lace.datalog.language.parser import parse_atom
 from lace.datalog.language.syntax import Constant, Fact, Predicate
 from lace.datalog.language.validate import RAW_PROFILE, check_program
-from lace.errors import InvalidInput, InvalidLacegram, LimitExceeded
+from lace.errors import InvalidInput, InvalidLacegram, LimitExceeded, NotFound
 from lace.limits import EngineLimits
-from lace.spark.engine.executor import SparkSettings
+from lace.spark.engine.executor import SparkSettings, limits_on
 from lace.spark.engine.query import query_facts
 from spark.archives import make_records, write_bundle
 
@@ -73,6 +74,68 @@ def test_what_cannot_be_evaluated_says_why(spark: SparkSession) -> None:
         lace.spark.evaluate("A(X) :- not B(X).", {"B": one})
 
 
+SAFE = (
+    "Reach(X,Y) :- Edge(X,Y).\nReach(X,Z) :- Reach(X,Y), Edge(Y,Z).\nSafe(X) :- Edge(X,_), not Blocked(X,'it\\'s').\n"
+)
+
+
+@pytest.mark.parametrize("settings", [None, SparkSettings(small_rows=0)], ids=["as shipped", "all on the cluster"])
+def test_every_derivation_is_a_row_with_its_rule_and_premises(
+    spark: SparkSession, settings: SparkSettings | None
+) -> None:
+    edges = spark.createDataFrame([("a", "b"), ("b", "c"), ("a", "c")], "here string, there string")
+    blocked = spark.createDataFrame([("a", "it's")], "who string, how string")
+    found = lace.spark.evaluate(SAFE, {"Edge": edges, "Blocked": blocked}, settings=settings)
+    direct, further = "Reach(X,Y) :- Edge(X,Y).", "Reach(X,Z) :- Reach(X,Y), Edge(Y,Z)."
+    rows = found.derivations("Reach")
+    assert rows.columns == ["X", "Y", "rule", "premises"]
+    assert sorted(map(tuple, rows.collect())) == [
+        ("a", "b", direct, ["Edge('a','b')"]),
+        ("a", "c", direct, ["Edge('a','c')"]),
+        ("a", "c", further, ["Reach('a','b')", "Edge('b','c')"]),
+        ("b", "c", direct, ["Edge('b','c')"]),
+    ]
+    (safe,) = found.derivations("Safe").collect()
+    assert (safe["X"], safe["premises"]) == ("b", ["Edge('b','c')", "not Blocked('b','it\\'s')"])
+    assert str(found.why("Reach('a','c')")).splitlines()[0] == "Reach('a','c')"
+    assert "└─ Edge('a','c')  (base fact)" in str(found.why("Reach('a','c')"))
+    absent = found.why("Safe('a')")
+    assert not absent.holds
+    assert "Blocked('a','it\\'s')" in str(absent)
+
+
+@pytest.mark.parametrize("settings", [None, SparkSettings(small_rows=0)], ids=["as shipped", "all on the cluster"])
+def test_a_proof_never_stands_on_itself(spark: SparkSession, settings: SparkSettings | None) -> None:
+    edges = spark.createDataFrame(LINKS, "here string, there string")
+    rules = "Reach(X,Z) :- Reach(X,Y), Edge(Y,Z).\nReach(X,Y) :- Edge(X,Y).\n"
+    found = lace.spark.evaluate(rules, {"Edge": edges}, settings=settings)
+    text = str(found.why("Reach('a',X)"))  # a is on a circle: the first fact in text order is Reach('a','a')
+    assert text.splitlines()[0] == "Reach('a','a')"
+    assert [text.count(f"Edge('{here}','{there}')  (base fact)") for here, there in LINKS] == [1, 1, 1, 0]
+
+
+def test_records_that_were_chosen_say_by_which_of_their_facts(spark: SparkSession, tmp_path: Path) -> None:
+    valid = make_records(12, seed=3)
+    write_bundle(tmp_path / "a.bundle", valid)
+    records = spark.read.format("lace").load(str(tmp_path))
+    found = lace.spark.evaluate("Chosen(P) :- Have(P), Field(P,'Group',_,'u').", records=records)
+    expected = sorted(row["hash"] for row in records.where("group = 'u'").collect())
+    rows = {row["P"]: row["premises"] for row in found.derivations("Chosen").collect()}
+    assert sorted(rows) == expected != []
+    for record, premises in rows.items():
+        assert premises == [f"Have('{record}')", f"Field('{record}','Group','0','u')"]
+    assert found.why(f"Chosen('{expected[0]}')").holds
+
+
+def test_why_of_what_was_not_evaluated_whole_says_what_to_do(spark: SparkSession) -> None:
+    edges = spark.createDataFrame(LINKS, "here string, there string")
+    asked = lace.spark.evaluate(CLOSURE, {"Edge": edges}, "Reach('a',X)")
+    with pytest.raises(InvalidInput, match="evaluate without `goal`"):
+        asked.why("Reach('a','b')")
+    with pytest.raises(NotFound, match="the rules derive no Raech: they derive Reach"):
+        lace.spark.evaluate(CLOSURE, {"Edge": edges}).derivations("Raech")
+
+
 CLOSURE = "Reach(X,Y) :- Edge(X,Y).\nReach(X,Z) :- Edge(X,Y), Reach(Y,Z).\n"
 EXISTS = "D(X,X) :- F(X), F(W), LexCompare(W,'<=',X).\n"
 OLDER = (
@@ -124,6 +187,28 @@ def test_what_a_goal_does_not_ask_for_is_not_derived(spark: SparkSession) -> Non
         query_facts(spark, facts, CLOSURE, "Reach(X,Y)", limits=limits, settings=settings)
     found = query_facts(spark, facts, CLOSURE, "Reach('c2',X)", limits=limits, settings=settings)
     assert found.rows() == [("c2", "c3"), ("c2", "c4"), ("c2", "c5")]
+
+
+def test_what_few_rows_derive_too_much_of_for_the_driver_is_derived_on_the_cluster(spark: SparkSession) -> None:
+    edges = spark.createDataFrame([(n, n + 1) for n in range(8)], "here int, there int")
+    found = lace.spark.evaluate(CLOSURE, {"Edge": edges}, settings=SparkSettings(driver_rows=20))
+    assert found["Reach"].count() == 36
+    assert "on the cluster, a loop" in found.explain()
+    few = lace.spark.evaluate(CLOSURE, {"Edge": edges}, settings=SparkSettings(driver_rows=36))
+    assert "on the driver" in few.explain()
+    with pytest.raises(LimitExceeded, match="max_derived_facts_per_predicate = 35"):
+        lace.spark.evaluate(CLOSURE, {"Edge": edges}, limits=EngineLimits(max_derived_facts_per_predicate=35))
+
+
+def test_a_cluster_derives_as_much_as_its_cores_hold(spark: SparkSession) -> None:
+    class Cluster:
+        """A session of a cluster of 1,600 cores, as far as limits ask it."""
+
+        class sparkContext:  # noqa: N801 - Spark's name
+            defaultParallelism = 1600  # noqa: N815
+
+    assert limits_on(spark).max_derived_facts_per_predicate == 1 << 26  # of one machine: two cores hold less
+    assert limits_on(cast(SparkSession, Cluster())).max_derived_facts_per_predicate == 1600 << 24
 
 
 def test_rules_are_read_under_the_limits_that_are_said(spark: SparkSession) -> None:

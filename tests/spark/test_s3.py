@@ -15,6 +15,7 @@ import pytest
 
 from lace.records.frame import split_records
 from lace.records.validate import validate
+from lace.spark.archive.archive import Archive
 from lace.store import open_store
 from spark.archives import make_records, write_bundle
 from spark.test_cluster import SOURCE, kill, wait_for
@@ -106,6 +107,29 @@ def test_bundles_and_stores_are_added_from_a_bucket_by_this_process_and_by_jobs(
     log = (tmp_path / "few" / "log" / "00000002.json").read_text()
     assert "s3://inputs/day/deep/b.bundle" in log
     assert "SECRET" not in log
+
+
+def test_the_log_of_an_archive_in_a_bucket_is_read_without_a_jvm(
+    bucket: pyarrow.fs.FileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    west = tmp_path / "west"
+    archive = Archive(str(west))
+    archive.init()
+    for number in range(20):  # a stretch and what came after it
+        archive.add([write_bundle(tmp_path / f"{number}.bundle", make_records(3, seed=number))])
+    for path in west.rglob("*"):
+        if path.is_file() and not path.name.startswith("."):
+            put(bucket, path, f"deep/west/{path.relative_to(west)}")
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    for address in ("s3://inputs/deep/west", "s3a://inputs/deep/west"):
+        assert lace("status", address) == lace("status", str(west))
+        assert lace("status", address, "--as-of", "7") == lace("status", str(west), "--as-of", "7")
+        assert lace("log", address, "--limit", "0") == lace("log", str(west), "--limit", "0")
+    nothing = subprocess.run(
+        [sys.executable, "-m", "lace.cli", "archive", "status", "s3://inputs/deep"],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    assert "there is no archive here" in nothing.stderr
 
 
 def test_an_address_where_nothing_is_is_said_in_words(bucket: pyarrow.fs.FileSystem, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from lace.spark.archive.publish import publish, require_names
 from lace.spark.archive.report import write_report
 from lace.spark.archive.run import listing_mark, rules_mark, run
 from lace.spark.archive.versions import Commit, DataFile, State, StepResult, StepWay
-from lace.spark.engine.executor import SparkSettings
+from lace.spark.engine.executor import SparkSettings, limits_on
 from lace.spark.jobs.evaluate import PeerPolicy, requestable_records
 from lace.spark.source.files import fingerprint, place_mark
 from lace.spark.source.places import Place
@@ -69,7 +69,7 @@ class PipelineSettings:
     peers: Sequence[PeerPolicy] = ()
     archives: Mapping[str, Path] = field(default_factory=dict)  # others to reconcile with: an archive, bundles, a table
     listings: Mapping[str, Path] = field(default_factory=dict)  # peer -> what it advertises, see `jobs.peer_listing`
-    limits: EngineLimits = field(default_factory=EngineLimits)
+    limits: EngineLimits | None = None  # those of one machine, and on a cluster its own
     executor: SparkSettings = field(default_factory=SparkSettings)
     judging: JudgingLimits = field(default_factory=JudgingLimits)
     thresholds: ArchiveThresholds = field(default_factory=ArchiveThresholds)
@@ -239,7 +239,8 @@ class Pipeline:
 
         def by_jobs() -> list[DataFile]:
             records = tables.as_wide(self.archive.records_of(state, state.every_batch))
-            found = requestable_records(records, [peer], self.settings.limits, self.settings.executor)
+            limits = self.settings.limits or limits_on(self.archive.spark)
+            found = requestable_records(records, [peer], limits, self.settings.executor)
             return tables.write(self.archive.spark, self.archive.files, "requestable", found)
 
         made = step.by_jobs(by_jobs)

@@ -23,6 +23,7 @@ from lace.cli.output.words import count_of, human_size
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
+    from lace.spark.archive.log import Log
     from lace.spark.archive.versions import State, StepResult
     from lace.spark.source.places import Place
 
@@ -37,6 +38,31 @@ def _few_option(mib: int) -> Callable[[Any], Any]:
 
 
 _FEW = _few_option(64)
+
+
+class SharePercent(click.ParamType[float]):
+    """`0.1%`, as a share of one."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            share = float(str(value).removesuffix("%")) / 100
+        except ValueError:
+            share = -1.0
+        if not str(value).endswith("%") or not 0 <= share <= 1:
+            self.fail(f"{value!r} is not a percentage from 0% to 100%, such as 0.1%", param, ctx)
+        return share
+
+
+_MAX_QUARANTINED = click.option(
+    "--max-quarantined",
+    type=SharePercent(),
+    metavar="0.1%",
+    help="Add nothing and fail if more of the new records are not valid.",
+)
 
 
 @click.group("archive", cls=SummaryGroup, short_help="Keep archives of any size: add, look up, evaluate, compact.")
@@ -65,13 +91,21 @@ def session_starter(uri: str, master: str | None, progress: Tell, app_name: str)
         kept = {"spark.checkpoint.dir": folder, "spark.cleaner.referenceTracking.cleanCheckpoints": "true"}
         started = spark_session(master, app_name=app_name, config=config, on_cluster=kept)
         leave_when_interrupted()
+        if ui := getattr(getattr(started, "sparkContext", None), "uiWebUrl", None):
+            progress("spark", f"its UI is at {ui}")
         return started
 
     return session
 
 
 def open_archive(
-    uri: str, master: str | None, progress: Tell | None = None, few_mib: int | None = None, *, is_served: bool = False
+    uri: str,
+    master: str | None,
+    progress: Tell | None = None,
+    few_mib: int | None = None,
+    *,
+    is_served: bool = False,
+    max_quarantined: float | None = None,
 ) -> Archive:
     """An archive that says what it does, on stderr unless told otherwise, and starts Spark when it has to.
 
@@ -89,7 +123,25 @@ def open_archive(
     session = session_starter(uri, master, progress, "lace archive")
     thresholds = None if few_mib is None else ArchiveThresholds(in_process_bytes=few_mib << 20)
     wants_spark = master is not None and not is_served
-    return Archive(uri, session, progress=progress, thresholds=thresholds, wants_spark=wants_spark)
+    return Archive(
+        uri,
+        session,
+        progress=progress,
+        thresholds=thresholds,
+        wants_spark=wants_spark,
+        max_quarantined=max_quarantined,
+    )
+
+
+def open_log(uri: str, master: str | None) -> Log:
+    """The log of an archive; on an object store it is read without Spark, unless a master is named."""
+    from lace.spark.archive.filesystem import log_files
+    from lace.spark.archive.log import Log
+
+    files = None if master is not None else log_files(uri)
+    log = open_archive(uri, master).log if files is None else Log(files)
+    log.state()  # that there is no archive is said before a line is printed
+    return log
 
 
 @command.command("init")
@@ -106,6 +158,7 @@ def init(uri: str, master: str | None) -> None:
 @_URI
 @click.argument("paths", nargs=-1, required=True, type=InputPlace())
 @click.option("--split-mib", default=64, show_default=True, help="Size of one task's share of a bundle.")
+@_MAX_QUARANTINED
 @policy_options
 @_FEW
 @_MASTER
@@ -114,6 +167,7 @@ def add(
     uri: str,
     paths: Sequence[Place],
     split_mib: int,
+    max_quarantined: float | None,
     few_mib: int,
     master: str | None,
     as_json: bool,
@@ -124,7 +178,7 @@ def add(
     Every record is judged; what is none goes to the quarantine table with its bytes and the rule it broke. With peers
     the steps of `run` follow.
     """
-    archive = open_archive(uri, master, few_mib=few_mib)
+    archive = open_archive(uri, master, few_mib=few_mib, max_quarantined=max_quarantined)
     peers = policies(options) if options["peers"] else []  # a rule file with a mistake is told before anything is read
     state = archive.add(paths, split_mib << 20)
     if peers:
@@ -137,11 +191,19 @@ def add(
 @command.command("status")
 @_URI
 @_AS_OF
+@click.option("--prometheus", is_flag=True, help="Print gauges as Prometheus reads them.")
 @_MASTER
 @json_option
-def status(uri: str, as_of: str | None, master: str | None, as_json: bool) -> None:
+def status(uri: str, as_of: str | None, prometheus: bool, master: str | None, as_json: bool) -> None:
     """Show what an archive holds, table by table, and how far each step is."""
-    _show(open_archive(uri, master).log.state(as_of), as_json)
+    log = open_log(uri, master)
+    state = log.state(as_of)
+    if prometheus:
+        from lace.spark.archive.metrics import prometheus_text
+
+        say(prometheus_text(log.files.uri, state).rstrip("\n"))
+        return
+    _show(state, as_json)
 
 
 def _show(state: State, as_json: bool) -> None:
@@ -198,7 +260,7 @@ def _behind(state: State, result: StepResult) -> str:
 @json_option
 def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
     """Show the commits, newest first."""
-    history = open_archive(uri, master).log
+    history = open_log(uri, master)
     newest = history.versions()[::-1]
     commits = history.commits(newest[:limit] if limit else newest)
     if as_json:
@@ -212,6 +274,26 @@ def log(uri: str, limit: int, master: str | None, as_json: bool) -> None:
         for c in commits
     ]
     print_table(["version", "time", "operation", "what"], rows, right=frozenset({"version"}))
+
+
+@command.command("lineage")
+@_URI
+@click.option("--since", type=click.IntRange(min=0), default=0, metavar="VERSION", help="Only commits after this one.")
+@_MASTER
+def lineage(uri: str, since: int, master: str | None) -> None:
+    """Print an OpenLineage event for each commit, oldest first, one JSON object a line.
+
+    Each says which bundles or tables a commit read, and how many rows, bytes and files it wrote to which table. The
+    same commit has the same run id each time, so sending an event twice does no harm.
+    """
+    from lace import __version__
+    from lace.spark.archive.lineage import run_event
+
+    history = open_log(uri, master)
+    for version in history.versions():
+        if version > since:
+            for commit in history.commits([version]):
+                print_json(run_event(history.files.uri, commit, f"urn:lace-protocol:{__version__}"))
 
 
 @command.command("run")
@@ -421,6 +503,7 @@ def gc(
 @click.option("--once", is_flag=True, help="Add what is there now, then stop.")
 @click.option("--max-files", default=1000, show_default=True, help="Most files of one micro-batch.")
 @click.option("--done", type=click.Path(file_okay=False, path_type=Path), help="Move bundles here once they are added.")
+@_MAX_QUARANTINED
 @policy_options
 @_few_option(8)  # its session is there, and warm after the first batches
 @_MASTER
@@ -432,6 +515,7 @@ def follow(
     once: bool,
     max_files: int,
     done: Path | None,
+    max_quarantined: float | None,
     few_mib: int,
     master: str | None,
     as_json: bool,
@@ -446,7 +530,8 @@ def follow(
     from lace.spark.archive.follow import follow as follow_inbox
     from lace.spark.archive.run import run as run_steps
 
-    archive, peers = open_archive(uri, master, few_mib=few_mib), policies(options)
+    archive = open_archive(uri, master, few_mib=few_mib, max_quarantined=max_quarantined)
+    peers = policies(options)
     archive.log.state()  # that there is none is told before a stream begins
 
     def told(batch: MicroBatch) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lace.cli.output.output import print_fields, print_json, say
 from lace.cli.output.tables import print_table
+from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
@@ -66,8 +67,9 @@ def vacuum(archive: Archive, versions: int, apply: bool, as_json: bool) -> None:
     if as_json:
         print_json({"files": len(gone), "oldest_version": oldest, "applied": apply})
     else:
-        say(f"{len(gone):,} files that only versions before {oldest} need")
+        only = f"that only versions before {oldest} need"
+        say(f"{count_of(len(gone), 'file')} {only}" if gone else "no file that only older versions need")
     if apply:
         archive.vacuum(versions)
-    else:
+    elif gone:
         say("no file was removed: --apply does it", err=True)

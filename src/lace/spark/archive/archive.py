@@ -10,9 +10,10 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from lace.errors import InvalidInput
 from lace.limits import JudgingLimits
@@ -28,7 +29,7 @@ from lace.values import dataclass
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lace.spark.archive.executors import Need, NewRecords
+    from lace.spark.archive.executors import Addition, Need, NewRecords
     from lace.spark.archive.forget import ForgottenHere
     from lace.spark.engine.joins import JoinChoice
     from lace.spark.source.files import RawRecord
@@ -110,6 +111,8 @@ class Archive:
         thresholds: ArchiveThresholds | None = None,
         judging: JudgingLimits | None = None,
         wants_spark: bool = False,
+        max_quarantined: float | None = None,
+        tell_every_s: float = 10.0,
     ) -> None:
         self._session = session
         self.uri = uri
@@ -117,6 +120,8 @@ class Archive:
         self._thread = threading.local()  # the step that each thread is at: changes are worked out side by side
         self.thresholds: ArchiveThresholds = thresholds or ArchiveThresholds()
         self.judging: JudgingLimits = judging or JudgingLimits()
+        self.tell_every_s = tell_every_s  # how far the jobs of a step are
+        self.max_quarantined: float | None = max_quarantined  # the share of what an addition brings; None for any
         self._forgotten: tuple[tuple[str, ...], frozenset[str]] = (), frozenset()  # and the files that say so
         self.wants_spark: bool = wants_spark or (session is not None and not callable(session))
 
@@ -222,13 +227,16 @@ class Archive:
         """The files that were not read yet, by content; a file of known name, length and time is not opened."""
         seen = {(i.address, i.size, i.modified_ns) for batch in state.batches for i in batch.inputs.values()}
         known = state.contents
+        files = [
+            (path, stat)
+            for path, stat in input_stats(paths)
+            if stat.st_size and (str(path), stat.st_size, stat.st_mtime_ns) not in seen
+        ]
         new: dict[str, Input] = {}
-        for path, stat in input_stats(paths):
-            if (str(path), stat.st_size, stat.st_mtime_ns) in seen or not stat.st_size:
-                continue
-            content = content_mark(path, stat)
-            if content not in known:
-                new.setdefault(content, Input(address=str(path), size=stat.st_size, modified_ns=stat.st_mtime_ns))
+        with ThreadPoolExecutor(self.thresholds.digesting_threads) as pool:  # hashing and reading let each other run
+            for (path, stat), content in zip(files, pool.map(lambda file: content_mark(*file), files), strict=True):
+                if content not in known:
+                    new.setdefault(content, Input(address=str(path), size=stat.st_size, modified_ns=stat.st_mtime_ns))
         return new
 
     def add(self, paths: Sequence[Place | str], split_bytes: int = 64 << 20) -> State:
@@ -239,7 +247,7 @@ class Archive:
             if not new:
                 self.progress("add", "nothing new")
                 return None
-            self.progress("add", f"reading {len(new):,} files")
+            self.progress("add", f"reading {len(new):,} file{'' if len(new) == 1 else 's'}")
             return self.addition(state, _InputFiles(self, [item.address for item in new.values()], split_bytes), new)
 
         return self.commit(work)
@@ -254,6 +262,8 @@ class Archive:
         valid, bad = (
             sum(file.rows for file in added.files if file.table == name) for name in ("records", "quarantine")
         )
+        if self.max_quarantined is not None and bad > self.max_quarantined * (valid + bad):
+            self._refuse(added, inputs, bad, valid + bad)
         counts = {"files": len(inputs), "read": added.read, "repeats": added.read - valid - bad - added.forgotten}
         counts |= {"valid": valid, "quarantined": bad}
         counts |= {"forgotten": added.forgotten} if added.forgotten else {}
@@ -261,6 +271,22 @@ class Archive:
         made = ArchiveBatch(id=batch, inputs=dict(inputs), counts=counts, way=self.way_of("add"))
         return Commit(
             operation="add", counts=counts, added=tuple(added.files), dropped=tuple(added.dropped), batch=made
+        )
+
+    def _refuse(self, added: Addition, inputs: Mapping[str, Input], bad: int, new: int) -> NoReturn:
+        """An addition is worse than expected: nothing of it stays, and the error says what is wrong with it."""
+        from lace.spark.archive.find import rules_broken
+
+        broken = rules_broken(self.files, [file for file in added.files if file.table == "quarantine"])
+        for file in added.files:
+            self.files.remove(file.path)
+        first, *others = sorted(item.address for item in inputs.values()) or ["records of peers"]
+        most = f"at most {100 * (self.max_quarantined or 0):g} %"
+        raise InvalidInput(
+            f"{most} of the new records may go to quarantine, so nothing was added{broken}",
+            rule="max-quarantined",
+            place=f"{first} and {len(others)} more" if others else first,
+            found=f"{bad:,} of {new:,}",
         )
 
     # Reading

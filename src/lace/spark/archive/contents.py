@@ -35,7 +35,9 @@ WIDTH = 43  # of a digest as text; its order is that of the bytes
 _TEXT = np.dtype(f"S{WIDTH}")
 Texts = np.ndarray[Any, np.dtype[np.bytes_]]
 _BLOCK = 96  # digests that are read at once: 4 kB
-_HELD_BYTES = 64 << 20  # of one file that is read as a whole, where that is less than looking for each digest
+_TOGETHER = 4096  # digests that are looked for at a time: a stretch that is read for them has at most 51 MB
+_SHORT = 16 * _BLOCK  # digests of a file that is read as a whole
+_TASK_ROWS = 1 << 16  # digests that one task looks for
 _PROBES = 3  # blocks that a digest takes on average
 MERGED_ROWS = 1 << 26  # of files that an addition writes together: 2.9 GB
 _HELD_ROWS = 1 << 20  # of them that this process holds at a time
@@ -89,16 +91,10 @@ class Lookup:
             near = self._wanted[first : bisect_left(self._wanted, file.high["content"] + "~")]
             if not near:
                 continue
-            whole = file.rows * WIDTH
             with (folder / file.path).open("rb", buffering=0) as opened:
-                if whole <= min(_HELD_BYTES, len(near) * _PROBES * _BLOCK * WIDTH):
-                    texts = np.frombuffer(self._read(opened.fileno(), 0, file.rows), _TEXT)
-                    wanted = np.array([content.encode() for content in near], _TEXT)
-                    places = np.minimum(np.searchsorted(texts, wanted), file.rows - 1)
-                    yield from (near[at] for at in np.flatnonzero(texts[places] == wanted))
-                else:
-                    read = partial(self._read, opened.fileno())
-                    yield from (content for content in near if _is_in(read, file, content))
+                read = partial(self._read, opened.fileno())
+                for at in range(0, len(near), _TOGETHER):
+                    yield from _met_in(read, file, near[at : at + _TOGETHER])
 
     def _read(self, descriptor: int, first: int, rows: int) -> bytes:
         data = os.pread(descriptor, rows * WIDTH, first * WIDTH)
@@ -106,8 +102,24 @@ class Lookup:
         return data
 
 
-def _is_in(read: Callable[[int, int], bytes], file: DataFile, content: str) -> bool:
-    """Whether a digest is in a sorted file: a block is read where it would stand between two that are known."""
+def _met_in(read: Callable[[int, int], bytes], file: DataFile, near: Sequence[str]) -> Iterator[str]:
+    """Which of some sorted digests are in a file: the stretch from the first to the last of them is read where that is
+    less than looking for each."""
+    most, first, last = len(near) * _PROBES * _BLOCK, 0, file.rows
+    if last > _SHORT and len(near) > 1:
+        first, last = _place(read, file, near[0])[0], min(last, _place(read, file, near[-1])[0] + 1)
+    if last - first > most:
+        yield from (content for content in near if _place(read, file, content)[1])
+    elif last > first:
+        texts = np.frombuffer(read(first, last - first), _TEXT)
+        wanted = np.array([content.encode() for content in near], _TEXT)
+        places = np.minimum(np.searchsorted(texts, wanted), len(texts) - 1)
+        yield from (near[at] for at in np.flatnonzero(texts[places] == wanted).tolist())
+
+
+def _place(read: Callable[[int, int], bytes], file: DataFile, content: str) -> tuple[int, bool]:
+    """Where a digest is in a sorted file, or would be, and whether it is: a block is read where it would stand between
+    two that are known."""
     wanted, low, high = content.encode(), 0, file.rows  # it is at `low` or later, and before `high`
     least, most = _number(file.low["content"].encode()), _number(file.high["content"].encode()) + 1
     number = _number(wanted)
@@ -121,13 +133,34 @@ def _is_in(read: Callable[[int, int], bytes], file: DataFile, content: str) -> b
         elif wanted > block[-WIDTH:]:
             low, least = start + rows, _number(block[-WIDTH:])
         else:
-            return any(block[at * WIDTH : (at + 1) * WIDTH] == wanted for at in range(rows))
-    return False
+            texts = np.frombuffer(block, _TEXT)
+            at = int(np.searchsorted(texts, np.array(wanted, _TEXT)))
+            return start + at, bool(texts[at] == wanted)
+    return low, False
 
 
 def _number(text: bytes) -> int:
     """Where a digest stands among all, in 48 bits."""
     return int.from_bytes(b64a.decode(text[:8].decode()), "big")
+
+
+def known_by_job(files: Files, state: State, wanted: DataFrame, rows: int) -> DataFrame:
+    """Those of some digests that are here, as tasks find them; `rows` says how many are looked for.
+
+    Each task looks for a range of them, so that it reads that range of a file at most. Workers see the archive's folder
+    as this process does.
+    """
+    assert files.folder is not None
+    held = State(files=(*state.table(CONTENTS), *state.table(GONE)))
+    apart = wanted.select("content").repartitionByRange(1 + rows // _TASK_ROWS, "content")
+    task = partial(_look_task, str(files.folder), held)
+    return apart.sortWithinPartitions("content").mapInArrow(task, "content string")
+
+
+def _look_task(folder: str, held: State, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        known = Lookup(Path(folder), held, batch["content"].to_pylist()).known
+        yield pa.record_batch({"content": pa.array(known, pa.string())})
 
 
 # Writing

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -39,7 +40,7 @@ T = TypeVar("T")
 class RunSettings:
     """Bounds of a run."""
 
-    limits: EngineLimits = field(default_factory=EngineLimits)
+    limits: EngineLimits | None = None  # those of one machine, and on a cluster its own
     executor: SparkSettings = field(default_factory=SparkSettings)
 
 
@@ -196,9 +197,12 @@ class Step:
     def by_jobs(self, work: Callable[[], T]) -> T:
         """Have a part done that is written for Spark alone; its jobs count."""
         from lace.spark.session.tags import counted_jobs
+        from lace.spark.session.watching import JobWatch
 
         self._is_on_spark = True
-        with counted_jobs(self._archive.spark) as jobs:
+        spark = self._archive.spark
+        watch = JobWatch(tell=partial(self._archive.progress, self.name), every_seconds=self._archive.tell_every_s)
+        with counted_jobs(spark, watch) as jobs:
             found = work()
         ran = jobs()
         self._jobs = None if ran is None or self._jobs is None else self._jobs + ran

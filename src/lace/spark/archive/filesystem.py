@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from lace.errors import InvalidInput
-from lace.spark.source.places import local_path
+from lace.errors import InvalidInput, StoreError
+from lace.spark.source.places import RemoteFile, local_path, remote_files
 from lace.values import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _HIDDEN = (".", "_")
+_IF_ABSENT = "fs.option.create.conditional.overwrite"  # of Hadoop: the check is made when the file is closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,49 @@ def open_files(uri: str, spark: SparkSession | None = None) -> Files:
             found=uri,
         )
     return HadoopFiles(spark, uri)
+
+
+_STORES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "abfs": "abfs", "abfss": "abfss"}  # as pyarrow calls them
+
+
+def log_files(uri: str) -> Files | None:
+    """The files under an address, to read the log of an archive on an object store without a JVM; None elsewhere."""
+    scheme, separator, rest = uri.partition("://")
+    return StoreFiles(f"{_STORES[scheme]}://{rest}") if separator and scheme in _STORES else None
+
+
+class StoreFiles:
+    """A folder of an object store, read without a JVM. Archives there are changed through Hadoop, which gives names."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri: str = uri.rstrip("/")
+
+    @property
+    def folder(self) -> Path | None:
+        return None
+
+    def read(self, name: str) -> bytes:
+        with RemoteFile(f"{self.uri}/{name}").open("rb") as file:
+            return file.read()
+
+    def listing(self, folder: str) -> list[ListedFile]:
+        root = f"{self.uri}/"
+        listed = remote_files(RemoteFile(f"{root}{folder}".rstrip("/")))
+        found = ((str(file).removeprefix(root), stat) for file, stat in listed)
+        shown = (ListedFile(name, stat.st_size, stat.st_mtime) for name, stat in found if _is_shown(name))
+        return sorted(shown, key=lambda listed: listed.name)
+
+    def publish(self, name: str, data: bytes | memoryview) -> bool:
+        raise self._read_only()
+
+    def replace(self, name: str, data: bytes | memoryview) -> None:
+        raise self._read_only()
+
+    def remove(self, name: str) -> None:
+        raise self._read_only()
+
+    def _read_only(self) -> StoreError:
+        return StoreError(f"{self.uri}: archives on object stores are changed through Spark")
 
 
 class LocalFiles:
@@ -149,8 +193,9 @@ def _sync(folder: Path) -> None:
 class HadoopFiles:
     """A folder of any Hadoop filesystem, through the session's own settings.
 
-    A rename that refuses an existing name is one step on HDFS and on the stores that are made like it. On a scheme that
-    only stands for a folder of this machine (viewfs), names are given by that machine itself.
+    A rename that refuses an existing name is one step on HDFS and on the stores that are made like it. On object stores
+    it is several; those that create only what is absent (S3 through `s3a:` since Hadoop 3.4.2) declare that, and are
+    asked to. On a scheme that only stands for a folder of this machine (viewfs), that machine itself gives the names.
     """
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
@@ -162,6 +207,7 @@ class HadoopFiles:
         self._system.mkdirs(self._path(""))
         resolved = str(self._system.resolvePath(self._path("")).toString())
         self._beneath = LocalFiles(local_path(resolved)) if urlsplit(resolved).scheme == "file" else None
+        self._creates_if_absent = bool(self._system.hasPathCapability(self._path(""), _IF_ABSENT))
 
     @property
     def folder(self) -> Path | None:
@@ -195,7 +241,31 @@ class HadoopFiles:
     def publish(self, name: str, data: bytes | memoryview) -> bool:
         if self._beneath is not None:
             return self._beneath.publish(name, data)
+        if self._creates_if_absent:
+            return self.publish_by_create(name, data)
         return self.publish_by_rename(name, data)
+
+    def publish_by_create(self, name: str, data: bytes | memoryview) -> bool:
+        """`publish` where the store gives the name when the file is closed.
+
+        A request whose answer was lost is sent again, and then finds the file that it made itself: so who won is read
+        from what is there.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        builder = self._system.createFile(self._path(name)).overwrite(False).recursive()
+        try:
+            asked = builder.must if self._creates_if_absent else builder.opt
+            stream = asked(_IF_ABSENT, True).build()
+            stream.write(bytearray(data))
+            stream.close()  # after a failure it stays open: a store would keep half a file
+        except Py4JJavaError:
+            try:
+                return self.read(name) == bytes(data)
+            except FileNotFoundError:
+                pass
+            raise
+        return True
 
     def publish_by_rename(self, name: str, data: bytes | memoryview) -> bool:
         """`publish` where Hadoop gives the name: a rename that does not replace."""

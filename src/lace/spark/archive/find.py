@@ -5,7 +5,8 @@ Rule: files are chosen on the driver from what their commit says of them; whoeve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from operator import and_
@@ -24,9 +25,12 @@ from lace.spark.archive.versions import DataFile, State
 
 if TYPE_CHECKING:
     from lace.spark.archive.archive import Archive
+    from lace.spark.archive.filesystem import Files
 
 COLUMNS = ("hash", "type", "group", "app", "name", "ts", "signed_by", "data_length")
 _COORDINATE = ("group", "app", "name")
+MOST_COUNTED = 1_000_000  # refused records whose rules this process counts
+_SHOWN_RULES = 3
 Frame = Callable[[State, str, Iterable[DataFile]], DataFrame]
 
 
@@ -84,6 +88,16 @@ def rows(archive: Archive, state: State, question: ArchiveLookup, limit: int, st
         return [_with_zone(row.asDict()) for row in newest_first.collect()]
 
     return step.by_jobs(by_jobs)
+
+
+def rules_broken(files: Files, quarantine: Sequence[DataFile]) -> str:
+    """Which rules refused bytes break, the most frequent first, as the end of a sentence; none of files elsewhere."""
+    from lace.spark.archive.in_process import select
+
+    if files.folder is None or files_rows(quarantine) > MOST_COUNTED:
+        return ""
+    counted = Counter(select(files, quarantine, ["rule"])["rule"].to_pylist()).most_common(_SHOWN_RULES)
+    return "".join(f"{', ' if place else ': '}{rule} {count:,}" for place, (rule, count) in enumerate(counted))
 
 
 def _rows_here(archive: Archive, sought: _Sought, question: ArchiveLookup) -> pa.Table:

@@ -26,7 +26,7 @@ from lace.datalog.engine import RowSource
 from lace.datalog.language.syntax import Predicate
 from lace.datalog.source import Row
 from lace.facts.predicates import BLOB_HASH, FIELD, HAVE, PLEX_HASH, RECORD_LINK
-from lace.limits import JudgingLimits
+from lace.limits import EngineLimits, JudgingLimits
 from lace.notation.tai import TAI
 from lace.records.manifest import CHUNK_LINK
 from lace.runtime.rules.guestprograms import ProgramQuestion
@@ -194,7 +194,9 @@ class InProcess:
             question = ProgramQuestion(
                 peer.policy.program, facts_of_rows(rows), (goal,), extra=peer.runtime, is_goal=True
             )
-            chosen.update(self._settings.executor.engine.ask(question, self._settings.limits).columns[goal][0])
+            chosen.update(
+                self._settings.executor.engine.ask(question, self._settings.limits or EngineLimits()).columns[goal][0]
+            )
         return write_selected(self._files, mark, sorted(chosen), batches.last)
 
     def advertise(self, peer: PeerPolicy, chosen: Sequence[DataFile], batches: BatchRange) -> list[DataFile]:

@@ -23,6 +23,7 @@ from lace.spark.archive.forget import DESCRIBED, DescribedRecord, described_reco
 from lace.spark.archive.log import FOLDER, Log
 from lace.spark.archive.peer_records import Ends, WantedRecords, ends_of, records_for
 from lace.spark.archive.versions import BatchRange, DataFile, State
+from lace.spark.engine.executor import limits_on
 from lace.spark.engine.relations import union
 from lace.spark.jobs import advertise, facts, ingest, reconcile, report, validate
 from lace.spark.jobs.evaluate import PeerPolicy, sendable
@@ -111,13 +112,17 @@ class OnSpark:
         return rewrite.without(self._archive, self._state, hashes, for_good=for_good)
 
     def _known_contents(self, places: DataFrame, rows: int) -> DataFrame | None:
-        """The digests that were read before: of few places those among them, of many all there are."""
+        """The digests that were read before: those among the places, and all whose digests are in no file."""
         folder = self._files.folder
-        if folder is None or rows > self._archive.thresholds.looked_up_digests:
+        if folder is None:  # workers read digests by offsets, which they cannot through Hadoop
             return self._contents_of([*self._state.table("records"), *self._state.table("quarantine")])
-        wanted = (row["content"] for row in places.select("content").distinct().collect())
-        known = contents.Lookup(folder, self._state, wanted).known
-        parts = [self._spark.createDataFrame([(content,) for content in known], "content string")] if known else []
+        parts = []
+        if rows > self._archive.thresholds.looked_up_digests:
+            parts.append(contents.known_by_job(self._files, self._state, places, rows))
+        else:
+            wanted = (row["content"] for row in places.select("content").distinct().collect())
+            known = contents.Lookup(folder, self._state, wanted).known
+            parts += [self._spark.createDataFrame([(content,) for content in known], "content string")] if known else []
         rest = self._contents_of(contents.uncovered_files(self._state))
         parts += [] if rest is None else [rest]
         return union(parts) if parts else None
@@ -171,7 +176,8 @@ class OnSpark:
 
     def select(self, peer: PeerPolicy, mark: str, batches: BatchRange, *, apart: bool) -> list[DataFile]:
         records = tables.as_wide(self._archive.records_of(self._state, batches))
-        found = sendable(records, peer, self._settings.limits, self._settings.executor)
+        limits = self._settings.limits or limits_on(self._spark)
+        found = sendable(records, peer, limits, self._settings.executor)
         hashes = found.frame(peer.policy.sendable).select(F.col("c0").alias("hash"))
         frame = hashes.select(F.lit(mark).alias("rules"), "hash", F.lit(batches.last).alias("batch"))
         made = self._write("selected", frame)

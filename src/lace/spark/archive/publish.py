@@ -16,7 +16,7 @@ from lace.spark.archive.executors import Need, Steps, Unseen, files_bytes, files
 from lace.spark.archive.run import rules_mark
 from lace.spark.archive.versions import BatchRange, Commit, DataFile, State, StepResult
 from lace.spark.jobs.evaluate import PeerPolicy
-from lace.spark.source.places import Folder, Place, folder_at
+from lace.spark.source.places import Place, TargetFolder, folder_at
 
 FOLDER = "published"
 BUNDLES = "bundles"
@@ -66,7 +66,7 @@ def publish(
         raise InvalidInput("say where to write bundles: --to FOLDER", rule="publish-folder", place=archive.files.uri)
     folder = folder_at(chosen)
     require_names(peers)
-    written: list[Folder] = []
+    written: list[TargetFolder] = []
 
     def work(state: State) -> Commit | None:
         for left in written:  # another writer was first: what was written for its version counts for nothing
@@ -99,7 +99,7 @@ def publish(
 
 
 def _publish_one(
-    archive: Archive, state: State, peer: PeerPolicy, place: Folder, is_whole: bool
+    archive: Archive, state: State, peer: PeerPolicy, place: TargetFolder, is_whole: bool
 ) -> tuple[list[DataFile], StepResult]:
     began = time.monotonic()
     mark = rules_mark(peer)

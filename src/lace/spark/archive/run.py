@@ -29,6 +29,7 @@ from lace.spark.archive.executors import (
 )
 from lace.spark.archive.maintain import KeptProgram, Maintainer, Records, maintainable
 from lace.spark.archive.versions import BatchRange, Commit, DataFile, State, StepResult
+from lace.spark.engine.executor import limits_on
 from lace.spark.engine.plans import Sized
 from lace.spark.engine.relations import union
 from lace.spark.jobs.evaluate import PeerPolicy, runtime_relations
@@ -216,7 +217,7 @@ class _ArchiveRun:
             rules=rules,
             goal=peer.policy.sendable,
             base=runtime_relations(self.archive.spark, peer),
-            limits=self.settings.limits,
+            limits=self.settings.limits or limits_on(self.archive.spark),
             settings=self.settings.executor,
             held=partial(self._held, column="rules", value=mark),
             batch=self.state.last_batch,

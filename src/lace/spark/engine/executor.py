@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,15 @@ from lace.spark.engine.guest import ClusterGuest
 from lace.spark.engine.joins import JoinChoice
 from lace.spark.engine.pivot import UNIT, star_relation, stars_together
 from lace.spark.engine.plans import PlanRunner, Sized, supported
-from lace.spark.engine.relations import Growing, collect_rows, held_apart, local_relation, relation_schema, union
+from lace.spark.engine.relations import (
+    Growing,
+    collect_rows,
+    held_apart,
+    local_columns,
+    local_relation,
+    relation_schema,
+    union,
+)
 from lace.spark.engine.stars import Constellation, Star, split
 from lace.spark.session.tags import add_tag, tags
 from lace.spark.source.schemas import WIDE, require_columns
@@ -49,6 +57,7 @@ class SparkSettings:
 
     small_rows: int = 100_000
     lookup_rows: int = 10_000  # sets of values up to this length are brought to the driver to be sent to every task
+    driver_rows: int = 1 << 22  # of one predicate that the driver derives from few; more are left to the cluster
     joins: JoinChoice = field(default_factory=JoinChoice)
     guest: ClusterGuest | None = None  # whose rules they are, if they are not ours
 
@@ -59,6 +68,19 @@ class SparkSettings:
 
 
 OWN = OwnEngine()
+_ROWS_A_CORE = 1 << 24  # that a relation may have for each core: some 2 GB of text
+
+
+def limits_on(spark: SparkSession) -> EngineLimits:
+    """The limits of rules that state none: facts of one predicate are bounded by the cores that hold them.
+
+    Where a session does not say how many there are (Spark Connect), those of one machine hold.
+    """
+    context = getattr(spark, "sparkContext", None)
+    cores = 0 if context is None else int(context.defaultParallelism)
+    one = EngineLimits()
+    most = max(one.max_derived_facts_per_predicate, _ROWS_A_CORE * cores)
+    return replace(one, max_derived_facts_per_predicate=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +188,8 @@ class _ProgramRun:
             if self.guest is not None:
                 self.guest.step(self._shown_rule(stratum.predicates[0]))
             began, rounds = time.monotonic(), len(self.round_seconds)
-            if self._is_small(stratum):
+            if self._is_small(stratum) and self._finish_on_driver(stratum):
                 how = "on the driver, by the embedded engine"
-                self._finish_on_driver(stratum)
             elif stratum.recursive:
                 how = "on the cluster, a loop of joins with what is new"
                 self._iterate(stratum)
@@ -233,14 +254,24 @@ class _ProgramRun:
         sized = self._read(predicate)
         return collect_rows(sized.frame, predicate.arity) if sized.values is None else sized.values
 
-    def _finish_on_driver(self, stratum: Stratum) -> None:
+    def _finish_on_driver(self, stratum: Stratum) -> bool:
+        """Derive a stratum here from inputs that are few; False, and nothing done, if it comes to too much."""
+        own = self.limits.max_derived_facts_per_predicate
+        most = own if self.guest is not None else min(own, self.settings.driver_rows)
         facts = [Fact(predicate, row) for predicate in self._inputs(stratum) for row in self._rows(predicate)]
         checked = rewritten(Program(stratum.rules), RAW_PROFILE)
         question = ProgramQuestion(checked, RowSource(facts), tuple(stratum.predicates), written=self.written)
-        result = self.settings.engine.ask(question, self.limits)
+        try:
+            result = self.settings.engine.ask(question, replace(self.limits, max_derived_facts_per_predicate=most))
+        except LimitExceeded as error:
+            if most == own or error.limit != "max_derived_facts_per_predicate":
+                raise
+            return False
         for predicate in stratum.predicates:
-            self.known[predicate] = local_relation(self.spark, predicate.arity, result.rows(predicate))
-            self._count(predicate, result.counts[predicate])
+            columns, rows = result.columns[predicate], result.counts[predicate]
+            self.known[predicate] = local_columns(self.spark, columns, rows, self.settings.small_rows)
+            self._count(predicate, rows)
+        return True
 
     def _apply_once(self, stratum: Stratum) -> None:
         (predicate,) = stratum.predicates

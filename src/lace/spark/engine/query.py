@@ -23,9 +23,10 @@ from lace.errors import InvalidInput
 from lace.limits import EngineLimits
 from lace.policy.rewrite import body_atoms
 from lace.spark.engine.evaluated import EvaluatedFrames
-from lace.spark.engine.executor import SparkEvaluation, SparkSettings
+from lace.spark.engine.executor import SparkEvaluation, SparkSettings, limits_on
 from lace.spark.engine.executor import evaluate as run_checked
 from lace.spark.engine.pivot import relation_columns
+from lace.spark.engine.provenance import WholeEvaluation
 from lace.spark.engine.relations import collect_rows, local_relation
 from lace.spark.jobs.ingest import first_copies
 from lace.spark.jobs.validate import judged, records
@@ -58,7 +59,8 @@ def evaluate(
     """Evaluate rules over frames: `{"Edge": edges}` in, a frame for each predicate that the rules derive out.
 
     With a goal (`"Reach('a',X)"`) it is that one alone, and only what the goal asks for is derived. What comes back is
-    a dictionary of frames; its `explain()` says how they were worked out.
+    a dictionary of frames; its `explain()` says how they were worked out, `derivations("Reach")` gives every rule and
+    premises of every row as a frame, `why("Reach('a','c')")` the proof of one.
 
     A relation's columns are its terms in their order, whatever they are called; numbers become texts. `records` is a
     table of records as `spark.read.format("lace")` gives it: the facts of 020 are then those of its records.
@@ -67,22 +69,34 @@ def evaluate(
     anyone = records if records is not None else next(iter(frames.values()), None)
     if anyone is None:
         raise InvalidInput("there is nothing to evaluate over: give relations, records or both", rule="evaluate-frames")
-    bounds = limits or stated_limits(rules)
+    bounds = limits or stated_limits(rules, base=limits_on(anyone.sparkSession))
     given = {Predicate(name, len(frame.columns)): frame for name, frame in frames.items()}
     profile = RAW_PROFILE if records is None else LOCAL_PROFILE
-    checked = check_program(read_annotated(rules, limits=bounds).program, profile.with_base(given), bounds)
+    read = read_annotated(rules, limits=bounds)
+    checked = check_program(read.program, profile.with_base(given), bounds)
     _require_relations(checked, given)
     if goal is not None:
         answer, result = _asked(anyone.sparkSession, checked, given, records, goal, bounds, settings)
         shown = answer.frame.toDF(*answer.names) if answer.names else answer.frame
-        return EvaluatedFrames({answer.predicate.name: shown}, result)
-    result = run_checked(checked, given, spark=anyone.sparkSession, records=records, limits=bounds, settings=settings)
+        return EvaluatedFrames({answer.predicate.name: shown}, result, None)
+    spark = anyone.sparkSession
+    result = run_checked(checked, given, spark=spark, records=records, limits=bounds, settings=settings)
     heads = {rule.head.predicate: rule.head for rule in reversed(checked.program.rules)}
     found = {
         predicate.name: result.frame(predicate).toDF(*column_names(head)) if head.terms else result.frame(predicate)
         for predicate, head in heads.items()
     }
-    return EvaluatedFrames(found, result)
+    of = WholeEvaluation(
+        spark=spark,
+        checked=checked,
+        given=given,
+        records=records,
+        found=result,
+        limits=bounds,
+        settings=settings or SparkSettings(),
+        annotations=read.sidecar,
+    )
+    return EvaluatedFrames(found, result, of)
 
 
 def _require_relations(checked: CheckedProgram, given: Mapping[Predicate, DataFrame]) -> None:
@@ -110,7 +124,7 @@ def query_archive(
     limits: EngineLimits | None = None,
 ) -> SparkAnswer:
     """Evaluate rules over every valid record of some bundles, directories and stores."""
-    bounds = limits or stated_limits(rules, name=name)
+    bounds = limits or stated_limits(rules, name=name, base=limits_on(spark))
     given = [paths] if isinstance(paths, str | Path) else paths
     wide = records(judged(first_copies(raw_records(spark, list(given)))))
     checked = check_program(read_annotated(rules, name=name, limits=bounds).program, LOCAL_PROFILE, bounds)
@@ -128,7 +142,7 @@ def query_facts(
     settings: SparkSettings | None = None,
 ) -> SparkAnswer:
     """Evaluate rules over facts in memory."""
-    bounds = limits or stated_limits(rules, name=name)
+    bounds = limits or stated_limits(rules, name=name, base=limits_on(spark))
     rows: dict[Predicate, list[Row]] = {}
     for predicate, values in facts:
         rows.setdefault(predicate, []).append(values)

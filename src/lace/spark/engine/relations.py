@@ -41,6 +41,16 @@ def local_relation(spark: SparkSession, arity: int, rows: Sequence[Row]) -> Size
     return Sized(spark.createDataFrame(pa.table(arrays, schema=kinds), schema), len(rows), rows)
 
 
+def local_columns(spark: SparkSession, columns: Sequence[Sequence[str]], rows: int, kept: int) -> Sized:
+    """Columns of the driver as a relation; its rows stay here too if they are no more than `kept`."""
+    if rows <= kept or not columns:
+        return local_relation(spark, len(columns), list(zip(*columns, strict=True)) if columns else [()] * rows)
+    schema = relation_schema(len(columns))
+    kinds = arrow_schema(schema)
+    arrays = [pa.array(column, kind.type) for column, kind in zip(columns, kinds, strict=True)]
+    return Sized(spark.createDataFrame(pa.table(arrays, schema=kinds), schema), rows)
+
+
 def collect_rows(frame: DataFrame, arity: int) -> Iterator[Row]:
     """A relation's rows on the driver."""
     table = frame.toArrow()

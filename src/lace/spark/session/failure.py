@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from lace.errors import LaceError
 
 _OF_OURS = re.compile(r"^lace\.[\w.]+: (.+)$", re.MULTILINE)
 _OF_A_WORKER = re.compile(r"^(?:[\w.]+\.)?(\w*Error): (.+)$", re.MULTILINE)
+_CALLED = "An error occurred while calling "
 _LONGEST = 400
 _ADVICE = (
     (
@@ -43,10 +45,10 @@ class JobFailed(LaceError):
 
 def plainly(step: str, error: Exception) -> JobFailed | None:
     """An error of Spark in words; None for an error of ours."""
-    return _failure(step, error) if isinstance(error, PySparkException) else None
+    return _failure(step, error) if isinstance(error, PySparkException | Py4JJavaError) else None
 
 
-def _failure(step: str, error: PySparkException) -> JobFailed:
+def _failure(step: str, error: Exception) -> JobFailed:
     text = str(error)
     return JobFailed(step, reason_of(text), next((said for sign, said in _ADVICE if sign.search(text)), ""))
 
@@ -57,5 +59,7 @@ def reason_of(text: str) -> str:
         return str(ours[-1])[:_LONGEST]
     if raised := _OF_A_WORKER.findall(text):
         return ": ".join(raised[-1])[:_LONGEST]
+    if text.startswith(_CALLED):  # what was called says nothing; the exception is on the next line
+        text = text.partition("\n: ")[2] or text
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[0][:_LONGEST] if lines else "Spark says no reason"

@@ -127,7 +127,8 @@ def _remote(where: str, config: Mapping[str, str]) -> SparkSession:
     for key, value in SESSION_SETTINGS.items():
         if key not in config:
             session.conf.set(key, session.conf.get(key, value) or value)  # what is set already, else ours
-    if not (session.conf.get(_LOCAL_RELATION, _LOCAL_RELATION_BYTES) or "").isdigit():
+    # Asked without a default: a server says that back where nobody has set anything.
+    if not (session.conf.get(_LOCAL_RELATION) or "").isdigit():
         session.conf.set(_LOCAL_RELATION, _LOCAL_RELATION_BYTES)
     return session
 

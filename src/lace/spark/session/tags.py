@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from lace.spark.session.watching import JobWatch, watched
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -47,8 +49,11 @@ _LISTENER_MS = 2000  # for events of jobs that have ended to be counted
 
 
 @contextmanager
-def counted_jobs(spark: SparkSession) -> Iterator[Callable[[], int | None]]:
-    """How many jobs this thread runs inside, to be asked for afterwards; None where a session cannot say."""
+def counted_jobs(spark: SparkSession, watch: JobWatch) -> Iterator[Callable[[], int | None]]:
+    """How many jobs this thread runs inside, to be asked for afterwards; None where a session cannot say.
+
+    While they run, how far they are is told.
+    """
     context = _context(spark)
     if context is None:  # Spark Connect tells its clients nothing about jobs
         yield lambda: None
@@ -57,7 +62,8 @@ def counted_jobs(spark: SparkSession) -> Iterator[Callable[[], int | None]]:
     found: list[int] = []
     add_tag(spark, tag)
     try:
-        yield lambda: found[0] if found else None
+        with watched(context, tag, watch):
+            yield lambda: found[0] if found else None
     finally:
         remove_tag(spark, tag)
         found.append(_jobs_with(context, tag))

@@ -114,7 +114,7 @@ def remote_files(folder: RemoteFile) -> list[tuple[RemoteFile, PlaceStat]]:
     return [(RemoteFile(f"{start}{one.path}"), _stat(one)) for one in inside if one.is_file]
 
 
-class Folder:
+class TargetFolder:
     """A folder that files are put into, here or elsewhere: those are made on this machine first and then sent."""
 
     def __init__(self, address: str) -> None:
@@ -171,15 +171,15 @@ class Folder:
         system, folder = _system(self.address)
         system.delete_dir_contents(folder, missing_dir_ok=True)
 
-    def inside(self, *names: str) -> Folder:
+    def inside(self, *names: str) -> TargetFolder:
         """A folder in it."""
-        return Folder("/".join((self.address, *names)))
+        return TargetFolder("/".join((self.address, *names)))
 
 
-def folder_at(address: str | Path | RemoteFile) -> Folder:
+def folder_at(address: str | Path | RemoteFile) -> TargetFolder:
     """The folder at an address, which need not be there; of this machine by its absolute path."""
     place = placed(address)
-    return Folder(str(place.absolute() if isinstance(place, Path) else place))
+    return TargetFolder(str(place.absolute() if isinstance(place, Path) else place))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from lace.errors import InvalidInput
 from lace.records.validate import validate
-from lace.spark.source.places import Folder, folder_at
+from lace.spark.source.places import TargetFolder, folder_at
 from lace.spark.source.schemas import WrongSchema
 from lace.store.bundle import INDEX_SUFFIX, BundleWriter, index_path
 from lace.values import dataclass
@@ -46,7 +46,7 @@ class BundleFolder:
         self.address: str = folder_at(path).address  # absolute: tasks run in other folders
 
     @property
-    def _folder(self) -> Folder:
+    def _folder(self) -> TargetFolder:
         return folder_at(self.address)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
