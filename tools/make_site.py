@@ -308,14 +308,11 @@ def _first_sentence(text: str) -> str:
 
 def palette() -> str:
     """The colours and typefaces of the inspector: what its style sheet says before anything is styled."""
-    shared = STATIC / "lace.css"
-    text = (shared if shared.exists() else STATIC / "inspector.css").read_text(encoding="utf-8")
-    blocks = re.findall(
-        r"^(?:@media \(prefers-color-scheme: dark\) \{\n\s*)?:root \{.*?\n?\}(?:\n\})?$", text, re.M | re.S
-    )
-    if len(blocks) < 2 or "--accent:" not in blocks[0]:
+    text = (STATIC / "lace.css").read_text(encoding="utf-8")
+    variables, layer, _ = text.partition("@layer lace {")
+    if not layer or "--accent:" not in variables or "prefers-color-scheme: dark" not in variables:
         raise SiteError("the inspector's style sheet does not begin with its palette, light and dark")
-    return "\n".join(blocks) + "\n"
+    return variables
 
 
 FRAME = """<!doctype html>
