@@ -137,7 +137,7 @@ soak: $(STAMP) ## 20 peers coming and going for ten minutes (MINUTES=10), cuts a
 clauses: $(STAMP) ## how many clauses of the specifications a test names, and which none does
 	$(RUN) tools/clauses.py
 
-docs: $(STAMP) ## check the documentation (links, references, examples) and build it as a site in site-out
+docs: $(STAMP) ## check the documentation (links, references, examples) and build it as a site in site-out (after `make playground` with it; SERVE=1 to look at it)
 	$(RUN) tools/check_docs.py
 	$(RUN) tools/api.py
 	$(RUN) tools/decisions.py
@@ -145,7 +145,7 @@ docs: $(STAMP) ## check the documentation (links, references, examples) and buil
 	$(RUN) tools/render_benchmarks.py --check
 	$(RUN) tools/limits_page.py
 	$(RUN) -m pytest -q tests/test_docs.py tests/test_site.py tests/test_readme.py
-	$(RUN) tools/make_site.py
+	$(RUN) tools/make_site.py $(if $(wildcard playground-out/docs.mjs),--playground playground-out) $(if $(SERVE),--serve)
 
 playground: $(STAMP) ## two laces in a browser tab, as a static folder: playground-out (SERVE=1 to look at it)
 	@$(NODE)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lace.cli.cores import read_ahead, use_two_cores
-from lace.cli.options.arguments import as_of_option, lace_path, opened, opened_for_rules
+from lace.cli.options.arguments import StoreOnly, as_of_option, lace_path, opened, opened_for_rules
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.cli.options.spark import spark_options, spark_settings
 from lace.cli.output.interrupts import leave_when_interrupted
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from lace.limits import EngineLimits
     from lace.porcelain.query import Answer
+
+_MOST_ABSENT = 5  # fields that no record has
 
 
 @click.command("query")
@@ -100,18 +103,28 @@ def command(
         answer = query(lace, text, goal, name=name, limits=limits)
         _give(answer, form, chosen)
         if not len(answer):
-            _tell_what_can_never_match(name, text, limits)
+            if answer.names and not as_json:
+                say("no rows", err=True)
+            _tell_what_matches_nothing(lace, name, text, limits, for_people=not as_json)
 
 
-def _tell_what_can_never_match(name: str, text: str, limits: EngineLimits) -> None:
-    """Warn about what no record has: an empty answer to a mistyped question looks like any other."""
+def _tell_what_matches_nothing(
+    lace: StoreOnly, name: str, text: str, limits: EngineLimits, *, for_people: bool
+) -> None:
+    """Warn about what no record can have, else people about what none here has: a mistyped question looks like any."""
     from lace.datalog.language.annotations import read_annotated_all
     from lace.datalog.language.validate import LOCAL_PROFILE
     from lace.policy.lint import never_matching
+    from lace.porcelain.nearness import absent_fields
 
     source, _ = read_annotated_all(text, name=name, limits=limits)
-    for doubt in never_matching(source.program, LOCAL_PROFILE):
+    doubts = never_matching(source.program, LOCAL_PROFILE)
+    for doubt in doubts:
         print_warning(str(doubt))
+    if doubts or not for_people:
+        return
+    for absent in islice(absent_fields(lace, source.program, limits), _MOST_ABSENT):
+        print_warning(absent)
 
 
 def _query_on_spark(

@@ -39,7 +39,7 @@ LINES_AROUND = 6  # the verdict, headings, what is left out, the last line
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class NodeAnswers:
     """What every node over a lace said at one moment, by its process."""
 
     nodes: Mapping[int, dict[str, Any]]
@@ -83,7 +83,7 @@ def command(path: Path, every: float, once: bool, as_json: bool) -> ExitCode:
     return ExitCode.OK
 
 
-def _asked(path: Path) -> Answers:
+def _asked(path: Path) -> NodeAnswers:
     """What the nodes answer now; one that ended meanwhile is left out."""
     from lace.runtime.node.control import answering, ask_node
 
@@ -93,10 +93,10 @@ def _asked(path: Path) -> Answers:
             nodes[int(socket.name.rpartition("-")[2])] = ask_node(socket, "links")
         except TransportError:
             continue
-    return Answers(nodes)
+    return NodeAnswers(nodes)
 
 
-def _print_json(path: Path, before: Answers, every: float, namer: Namer, once: bool) -> None:
+def _print_json(path: Path, before: NodeAnswers, every: float, namer: Namer, once: bool) -> None:
     """One line for each open link, at every moment."""
     while True:
         time.sleep(every)
@@ -115,7 +115,7 @@ def _print_json(path: Path, before: Answers, every: float, namer: Namer, once: b
 # --- what is shown
 
 
-def rates(before: Answers, now: Answers) -> dict[tuple[int, int], tuple[float, float]]:
+def rates(before: NodeAnswers, now: NodeAnswers) -> dict[tuple[int, int], tuple[float, float]]:
     """Bytes a second in and out of each link that was open at both moments, by process and number."""
     then = {(process, link["link"]): link for process, link in before.links()}
     found = {}
@@ -128,7 +128,9 @@ def rates(before: Answers, now: Answers) -> dict[tuple[int, int], tuple[float, f
     return found
 
 
-def screen(name: str, before: Answers, now: Answers, namer: Namer, columns: int, lines: int | None) -> list[Shown]:
+def screen(
+    name: str, before: NodeAnswers, now: NodeAnswers, namer: Namer, columns: int, lines: int | None
+) -> list[Shown]:
     """Everything that is drawn: the verdict, the links, what was refused, what ended. `lines` bounds how much."""
     speeds = rates(before, now)
     links = list(now.links())
@@ -158,7 +160,7 @@ def _busiest(
 
 def _verdict(
     name: str,
-    now: Answers,
+    now: NodeAnswers,
     links: Sequence[tuple[int, dict[str, Any]]],
     speeds: Sequence[tuple[float, float]],
     columns: int,
@@ -208,7 +210,7 @@ def _refusals(links: Sequence[tuple[int, dict[str, Any]]], columns: int) -> Iter
             yield from _labelled(f"{count:>7,}", why, columns)
 
 
-def _lately(now: Answers, namer: Namer, columns: int) -> Iterator[Shown]:
+def _lately(now: NodeAnswers, namer: Namer, columns: int) -> Iterator[Shown]:
     """What limits, endings and troubles the nodes told of last."""
     said = []
     for node in now.nodes.values():
@@ -234,7 +236,7 @@ def _labelled(label: str, text: str, columns: int) -> Iterator[Shown]:
 # --- the terminal
 
 
-def _watch(path: Path, before: Answers, every: float, namer: Namer) -> None:
+def _watch(path: Path, before: NodeAnswers, every: float, namer: Namer) -> None:
     """Draw until q, Ctrl-C or the end of the process is asked for; the terminal is as before then."""
     from rich.console import Console
     from rich.live import Live
