@@ -13,6 +13,7 @@ import click
 
 from lace.cli.commands.key import ring_names, user_ring
 from lace.cli.options.arguments import LacePath
+from lace.cli.options.completing import keys
 from lace.cli.options.links import LinkChoices, make_terms
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.outcome import exit_code_of
@@ -36,7 +37,13 @@ REMOTE = "home"  # the name of the remote that a line says
 @click.argument("line")
 @click.argument("path", type=LacePath(), required=False)
 @click.option("--name", metavar="NAME", help="What the others call you; by default as the invitation says.")
-@click.option("--key", "key_name", metavar="KEY", help="Join with this key of the ring; by default your only one.")
+@click.option(
+    "--key",
+    "key_name",
+    metavar="KEY",
+    shell_complete=keys,
+    help="Join with this key of the ring; by default your only one.",
+)
 @json_option
 def command(line: str, path: Path | None, name: str | None, key_name: str | None, as_json: bool) -> ExitCode:
     """Join a group by an invitation: make the lace and a key if there is none, and sync for the first time.
