@@ -85,8 +85,10 @@ pure: $(STAMP) ## every test without the compiled extras (LACE_PURE=1), which ta
 mutants: $(STAMP) ## break the pure packages in small ways and see whether the tests notice (SAMPLE=200 SEED=today PACKAGES=all)
 	$(RUN) tools/mutants.py --sample $(or $(SAMPLE),200) $(if $(SEED),--seed $(SEED)) $(PACKAGES)
 
-screenshots: $(STAMP) ## pictures of the inspector's pages, wide, narrow and dark, in screenshots-out
+screenshots: $(STAMP) ## pictures of the faces at 1280, 390 and dark, in screenshots-out: inspector, report, site
 	LACE_SCREENSHOTS=screenshots-out $(RUN) -m pytest -q -n 0 tests/inspector/test_stories.py
+	$(RUN) tools/make_site.py $(if $(wildcard playground-out/docs.mjs),--playground playground-out)
+	$(RUN) tools/pictures.py faces screenshots-out
 
 coverage: $(STAMP) ## which lines no test reaches, as a page in coverage-out (everything but Spark and slow tests)
 	$(RUN) -m pytest -n $(WORKERS) -m "not spark and not nightly" --cov=lace --cov-report=term:skip-covered --cov-report=html:coverage-out

@@ -32,6 +32,7 @@ def archive(tmp_path: Path) -> Path:
         ("//u//notes//y", "no records under //u//notes//y; did you mean //u//notes//?\n"),
         ("//zzzzzzzz", "no records under //zzzzzzzz\n"),
         ("//club//boot", "no records under //club//boot; did you mean //club//notes//boat?\n"),
+        ("//club//notes//bo", "no records under //club//notes//bo; did you mean //club//notes//boat?\n"),
         ("//club//notes//boot", "no records under //club//notes//boot; did you mean //club//notes//boat?\n"),
         ("//club//note//boot", "no records under //club//note//boot; did you mean //club//notes//boat?\n"),
         ("//club//notes//in/trap", "no records under //club//notes//in/trap; did you mean //club//notes//in/traps?\n"),

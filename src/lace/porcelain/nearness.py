@@ -69,6 +69,7 @@ def _close_names(browser: Browser, spaces: Iterable[Space], word: str) -> list[s
             places.setdefault(spelled, f"//{space.group}//{space.app}//{name}")
     found = get_close_matches(word.lower(), places, n=_MOST, cutoff=_CLOSE)
     found += get_close_matches(last.lower(), places, n=_MOST, cutoff=_CLOSE) if last != word else []
+    found += [one for one in sorted(places) if one.startswith(last.lower())][:_MOST] if last and not found else []
     return [places[one] for one in found]
 
 
