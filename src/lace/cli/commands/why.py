@@ -24,6 +24,7 @@ from lace.cli.options.policies import (
 from lace.cli.options.remotes import RemoteType, dialled
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import BAD, GOOD, OPEN, json_option, print_json, say, say_tree, say_verdict
+from lace.cli.output.text import for_people
 from lace.cli.output.words import shown_hash
 from lace.errors import KeyUnavailable
 from lace.notation.identifiers import Verifier, is_record_hash
@@ -187,7 +188,7 @@ def _print(walked: Walk, target: str, proofs: bool) -> None:
         if gate.because and proofs:
             for line in gate.because.rstrip("\n").split("\n"):
                 say_tree(f"{below}  {line}")
-    if not proofs and any(gate.because for gate in walked.gates):
+    if not proofs and for_people() and any(gate.because for gate in walked.gates):
         say("--proof shows the rules and facts behind each gate", err=True)
 
 
