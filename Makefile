@@ -161,7 +161,7 @@ format: $(STAMP) ## let ruff rewrite what it can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv and a network)
+lock: $(STAMP) ## recompile requirements/*.txt from pyproject.toml (needs uv and a network)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		--all-extras --group dev pyproject.toml -o requirements/dev.txt --no-emit-package lace-protocol
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
