@@ -91,8 +91,8 @@ def command() -> None:
     """Validate, index, evaluate and reconcile archives on Spark.
 
     `run` does every step; each step is a command of its own too. A step that was done for the same input is passed
-    over, new input is added, and after a crash the same command goes on where it was. Nothing is lost: an invalid record goes
-    to the quarantine table with its bytes and the rule it broke.
+    over, new input is added, and after a crash the same command goes on where it was. Nothing is lost: an invalid
+    record goes to the quarantine table with its bytes and the rule it broke.
     """
 
 
