@@ -210,7 +210,7 @@ SCENES: dict[str, list[Scene]] = {
     "peers": [scene("peers served/far.lace", exits=(1, 3)), scene("peers notes.lace", exits=(1,))],
     "top": [
         scene("top ../served/peer.lace --once --every 0.2"),
-        scene("top ../served/peer.lace --once --every 0.2 --json", wraps=True),
+        scene("top ../served/peer.lace --once --every 0.2 --json", is_silent=True),
         scene("top notes.lace", exits=(1,)),
     ],
     "reload": [scene("reload notes.lace", exits=(1,))],
