@@ -186,7 +186,8 @@ class _Reader:
         )
         renderer.rules["table_open"] = lambda *_: '<div class="table"><table>\n'  # type: ignore[assignment]
         renderer.rules["table_close"] = lambda *_: "</table></div>\n"  # type: ignore[assignment]
-        return str(renderer.render(tokens, self._markdown.options, {}))
+        html = str(renderer.render(tokens, self._markdown.options, {}))
+        return re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)  # a column without a name has no header to read out
 
 
 def _facts_before(tokens: Sequence[Token], number: int) -> str:
