@@ -85,8 +85,10 @@ pure: $(STAMP) ## every test without the compiled extras (LACE_PURE=1), which ta
 mutants: $(STAMP) ## break the pure packages in small ways and see whether the tests notice (SAMPLE=200 SEED=today PACKAGES=all)
 	$(RUN) tools/mutants.py --sample $(or $(SAMPLE),200) $(if $(SEED),--seed $(SEED)) $(PACKAGES)
 
-screenshots: $(STAMP) ## pictures of the inspector's pages, wide, narrow and dark, in screenshots-out
+screenshots: $(STAMP) ## pictures of the faces at 1280, 390 and dark, in screenshots-out: inspector, report, site
 	LACE_SCREENSHOTS=screenshots-out $(RUN) -m pytest -q -n 0 tests/inspector/test_stories.py
+	$(RUN) tools/make_site.py $(if $(wildcard playground-out/docs.mjs),--playground playground-out)
+	$(RUN) tools/pictures.py faces screenshots-out
 
 coverage: $(STAMP) ## which lines no test reaches, as a page in coverage-out (everything but Spark and slow tests)
 	$(RUN) -m pytest -n $(WORKERS) -m "not spark and not nightly" --cov=lace --cov-report=term:skip-covered --cov-report=html:coverage-out
@@ -137,7 +139,7 @@ soak: $(STAMP) ## 20 peers coming and going for ten minutes (MINUTES=10), cuts a
 clauses: $(STAMP) ## how many clauses of the specifications a test names, and which none does
 	$(RUN) tools/clauses.py
 
-docs: $(STAMP) ## check the documentation (links, references, examples) and build it as a site in site-out
+docs: $(STAMP) ## check the documentation (links, references, examples) and build it as a site in site-out (after `make playground` with it; SERVE=1 to look at it)
 	$(RUN) tools/check_docs.py
 	$(RUN) tools/api.py
 	$(RUN) tools/decisions.py
@@ -145,7 +147,7 @@ docs: $(STAMP) ## check the documentation (links, references, examples) and buil
 	$(RUN) tools/render_benchmarks.py --check
 	$(RUN) tools/limits_page.py
 	$(RUN) -m pytest -q tests/test_docs.py tests/test_site.py tests/test_readme.py
-	$(RUN) tools/make_site.py
+	$(RUN) tools/make_site.py $(if $(wildcard playground-out/docs.mjs),--playground playground-out) $(if $(SERVE),--serve)
 
 playground: $(STAMP) ## laces in a browser tab, as a static folder: playground-out (SERVE=1 to look at it)
 	@$(NODE)
@@ -159,7 +161,7 @@ format: $(STAMP) ## let ruff rewrite what it can
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-lock: $(STAMP) ## compile requirements/*.txt anew from pyproject.toml (needs uv and a network)
+lock: $(STAMP) ## recompile requirements/*.txt from pyproject.toml (needs uv and a network)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \
 		--all-extras --group dev pyproject.toml -o requirements/dev.txt --no-emit-package lace-protocol
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate \

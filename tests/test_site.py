@@ -143,3 +143,15 @@ def test_a_link_that_leads_nowhere_stops_the_build(site: Path, tmp_path: Path) -
         "one.html: #there names no place on that page",
         "one.html: no.svg does not exist",
     ]
+
+
+def test_a_rule_block_carries_its_facts_and_runs_only_where_the_site_has_a_playground(tmp_path: Path) -> None:
+    (tmp_path / "playground").mkdir()
+    (tmp_path / "playground/docs.mjs").write_text("")
+    make_site.build(tmp_path / "with", tmp_path / "playground")
+    page = (tmp_path / "with/rules.html").read_text(encoding="utf-8")
+    assert 'data-playground="playground"' in page
+    assert 'data-language="lace" data-facts="Have(&#x27;boat&#x27;)\nField(' in page
+    assert (tmp_path / "with/playground/docs.mjs").exists()
+    make_site.build(tmp_path / "without")
+    assert "data-playground" not in (tmp_path / "without/rules.html").read_text(encoding="utf-8")

@@ -38,8 +38,8 @@ class RuleLexer(RegexLexer):
 _FORMATTER = HtmlFormatter(nowrap=True)
 
 
-def highlighted(info: str, code: str) -> str:
-    """One block; the first word of `info` is its language."""
+def highlighted(info: str, code: str, facts: str = "") -> str:
+    """One block; the first word of `info` is its language. Rules may carry the facts that they are asked over."""
     language = info.split()[0] if info else "text"
     if language == "console" or (language == "text" and PROMPT.match(code)):
         return _console(code)
@@ -48,7 +48,8 @@ def highlighted(info: str, code: str) -> str:
     else:
         lexer = RuleLexer() if language == "lace" else get_lexer_by_name(language)
         inner = highlight(code, lexer, _FORMATTER)
-    return f'<div class="code" data-language="{escape(language)}"><pre><code>{inner}</code></pre></div>\n'
+    given = f' data-facts="{escape(facts, quote=True)}"' if facts else ""
+    return f'<div class="code" data-language="{escape(language)}"{given}><pre><code>{inner}</code></pre></div>\n'
 
 
 def _console(code: str) -> str:

@@ -1,6 +1,9 @@
 """Make the documentation as a site: static pages in site-out that need no network, no server and no theme of others.
 
-usage: python tools/make_site.py [--out FOLDER]
+usage: python tools/make_site.py [--out FOLDER] [--playground FOLDER] [--serve]
+
+With a playground (`make playground`) the site has it, and its rule blocks have Run and Why?, which need a web server:
+a browser starts no program from file://. Without one, or from file://, the same blocks are text.
 
 Rule: what a code host shows for docs/*.md is what the site shows. Headings have the anchors that code hosts give them,
 links go to the same places, and the search index is a script, so that all of it works from file:// too. The order of
@@ -33,6 +36,8 @@ STATIC = ROOT / "src/lace/inspector/static"
 COPIED = {".svg", ".png", ".csv"}
 LEFT_OUT = ("decisions/", "benchmarks/", "api.md")  # of the search
 WORDS = re.compile(r"<!-- search: (.*?) -->\n*", re.DOTALL)  # what people call a page that does not call itself that
+FACTS = re.compile(r"<!-- facts\n(.*?)-->\s*", re.DOTALL)  # before a rule block: what Run asks it over
+PLAYGROUND = "playground"  # where it is in the site
 DEPTH_OF_CONTENTS = 3
 MAX_ENTRY = 6_000  # characters of a section that the search reads
 
@@ -177,11 +182,19 @@ class _Reader:
     def _rendered(self, tokens: Sequence[Token]) -> str:
         renderer = self._markdown.renderer
         renderer.rules["fence"] = lambda all_tokens, number, *_: highlighted(  # type: ignore[assignment]
-            all_tokens[number].info.strip(), all_tokens[number].content
+            all_tokens[number].info.strip(), all_tokens[number].content, _facts_before(all_tokens, number)
         )
         renderer.rules["table_open"] = lambda *_: '<div class="table"><table>\n'  # type: ignore[assignment]
         renderer.rules["table_close"] = lambda *_: "</table></div>\n"  # type: ignore[assignment]
-        return str(renderer.render(tokens, self._markdown.options, {}))
+        html = str(renderer.render(tokens, self._markdown.options, {}))
+        return re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)  # a column without a name has no header to read out
+
+
+def _facts_before(tokens: Sequence[Token], number: int) -> str:
+    """The fact lines that a comment right before a block gives it; empty without such a comment."""
+    before = tokens[number - 1] if number else None
+    found = FACTS.fullmatch(before.content) if before is not None and before.type == "html_block" else None
+    return found[1] if found else ""
 
 
 def _plain(inline: Token) -> str:
@@ -197,8 +210,9 @@ def _plain(inline: Token) -> str:
 class Site:
     """All pages and the frame around each of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_playground: bool = False) -> None:
         self.pages, self.sections = read_pages(), sections()
+        self._playground = f' data-playground="{PLAYGROUND}"' if has_playground else ""
         listed = ["index.md", *(source for section in self.sections for source in section.sources)]
         for source in listed:
             if source not in self.pages:
@@ -219,6 +233,7 @@ class Site:
         body = page.html if landing else f"<article>\n{page.html}{self._onward(page)}</article>"
         return FRAME.format(
             root=page.root,
+            playground=self._playground,
             title=escape(title),
             summary=escape(page.summary[:200], quote=True),
             kind="landing" if landing else "page",
@@ -308,14 +323,11 @@ def _first_sentence(text: str) -> str:
 
 def palette() -> str:
     """The colours and typefaces of the inspector: what its style sheet says before anything is styled."""
-    shared = STATIC / "lace.css"
-    text = (shared if shared.exists() else STATIC / "inspector.css").read_text(encoding="utf-8")
-    blocks = re.findall(
-        r"^(?:@media \(prefers-color-scheme: dark\) \{\n\s*)?:root \{.*?\n?\}(?:\n\})?$", text, re.M | re.S
-    )
-    if len(blocks) < 2 or "--accent:" not in blocks[0]:
+    text = (STATIC / "lace.css").read_text(encoding="utf-8")
+    variables, layer, _ = text.partition("@layer lace {")
+    if not layer or "--accent:" not in variables or "prefers-color-scheme: dark" not in variables:
         raise SiteError("the inspector's style sheet does not begin with its palette, light and dark")
-    return "\n".join(blocks) + "\n"
+    return variables
 
 
 FRAME = """<!doctype html>
@@ -330,7 +342,7 @@ FRAME = """<!doctype html>
 <link rel="stylesheet" href="{root}look/site.css">
 <script src="{root}look/site.js" defer></script>
 </head>
-<body class="{kind}" data-root="{root}">
+<body class="{kind}" data-root="{root}"{playground}>
 <a href="#main" class="skip">Skip to the content</a>
 <header class="banner">
 <a href="{root}index.html" class="brand">Lace</a>
@@ -371,10 +383,10 @@ def broken(out: Path) -> Iterator[str]:
                 yield f"{path.relative_to(out)}: {link} names no place on that page"
 
 
-def build(out: Path) -> Site:
-    """Write the site into a folder; SiteError if something on it leads nowhere."""
+def build(out: Path, playground: Path | None = None) -> Site:
+    """Write the site into a folder, and a built playground into it; SiteError if something leads nowhere."""
     out = out.resolve()
-    site = Site()
+    site = Site(has_playground=playground is not None)
     shutil.rmtree(out, ignore_errors=True)
     (out / "look").mkdir(parents=True)
     for page in site.pages.values():
@@ -394,19 +406,30 @@ def build(out: Path) -> Site:
     problems = list(broken(out))
     if problems:
         raise SiteError("\n".join(problems))
+    if playground is not None:
+        shutil.copytree(playground, out / PLAYGROUND)
     return site
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=ROOT / "site-out")
+    parser.add_argument("--playground", type=Path, help="the folder that `make playground` made; goes into the site")
+    parser.add_argument("--serve", action="store_true", help="serve the site on this machine and say where")
     chosen = parser.parse_args()
+    if chosen.playground is not None and not (chosen.playground / "docs.mjs").exists():
+        print(f"{chosen.playground}: there is no playground here; `make playground` makes one", file=sys.stderr)
+        return 1
     try:
-        site = build(chosen.out)
+        site = build(chosen.out, chosen.playground)
     except SiteError as why:
         print(why, file=sys.stderr)
         return 1
     print(f"{len(site.pages)} pages: open {chosen.out / 'index.html'}")
+    if chosen.serve:
+        from playground_server import serve
+
+        serve(chosen.out)
     return 0
 
 

@@ -208,6 +208,11 @@ SCENES: dict[str, list[Scene]] = {
         scene("status other.lace", exits=(1,)),
     ],
     "peers": [scene("peers served/far.lace", exits=(1, 3)), scene("peers notes.lace", exits=(1,))],
+    "top": [
+        scene("top ../served/peer.lace --once --every 0.2"),
+        scene("top ../served/peer.lace --once --every 0.2 --json", is_silent=True),
+        scene("top notes.lace", exits=(1,)),
+    ],
     "reload": [scene("reload notes.lace", exits=(1,))],
     "name": [
         scene("name add notes.lace anna me"),

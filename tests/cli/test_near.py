@@ -32,6 +32,7 @@ def archive(tmp_path: Path) -> Path:
         ("//u//notes//y", "no records under //u//notes//y; did you mean //u//notes//?\n"),
         ("//zzzzzzzz", "no records under //zzzzzzzz\n"),
         ("//club//boot", "no records under //club//boot; did you mean //club//notes//boat?\n"),
+        ("//club//notes//bo", "no records under //club//notes//bo; did you mean //club//notes//boat?\n"),
         ("//club//notes//boot", "no records under //club//notes//boot; did you mean //club//notes//boat?\n"),
         ("//club//note//boot", "no records under //club//note//boot; did you mean //club//notes//boat?\n"),
         ("//club//notes//in/trap", "no records under //club//notes//in/trap; did you mean //club//notes//in/traps?\n"),
@@ -78,3 +79,22 @@ def test_a_hash_a_word_and_a_file_that_are_not_there_name_what_is_near(archive: 
         "no record contains all of these words; did you mean //club//notes//boat?\n"
     )
     assert f"did you mean {archive}?" in said("stat", tmp_path / "aa.lace")
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("S(P) :- Field(P,'Nmae',_,'boat').", "did you mean Name?"),
+        ("S(P) :- Field(P,'Colour',_,'red').", "no record here has a field 'Colour'"),
+        ("S(P) :- Field(P,'Name',_,'boot').", "no record here has Name 'boot'; did you mean 'boat'?"),
+        ("S(P) :- Field(P,'Group',_,'club'), Field(P,'App',_,'note').", "App 'note'; did you mean 'notes'?"),
+    ],
+)
+def test_an_empty_answer_of_rules_names_what_no_record_has(archive: Path, rule: str, said: str) -> None:
+    shown = CliRunner().invoke(app, ["query", str(archive), rule])
+    assert (shown.exit_code, shown.stdout) == (0, "P\n")
+    assert shown.stderr.startswith("no rows\n")
+    assert said in " ".join(shown.stderr.split())
+    for_programs = CliRunner().invoke(app, ["query", str(archive), rule, "--json"])
+    assert for_programs.stdout == ""
+    assert "no record here" not in for_programs.stderr

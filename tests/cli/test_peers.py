@@ -39,6 +39,11 @@ def lace(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
 
 
+def top(*options: str) -> list[str]:
+    """What `lace top` measures within a fifth of a second."""
+    return lace("top", "server.lace", "--once", "--every", "0.2", *options).stdout.splitlines()
+
+
 @contextmanager
 def process(*words: str, until: str) -> Iterator[subprocess.Popen[str]]:
     """A command that goes on, after it wrote a word."""
@@ -78,6 +83,11 @@ def test_the_peers_of_a_node_are_told_by_name_and_a_node_that_was_killed_is_not_
             assert link["process"] == server.pid
             told = lace("peers", "server.lace").stdout
             assert "at a fixed point" in told
+            (watched,) = [json.loads(line) for line in top("--json")]
+            assert (watched["peer"], watched["process"], watched["bytes_in_s"]) == (friend, server.pid, 0.0)
+            assert watched["bytes_in"] > 500
+            assert watched["bytes_out"] > 500
+            assert top()[0].startswith("✓ server.lace: 1 link, 1 at rest, 0 B/s in")
             assert friend not in told
             assert friend in lace("peers", "server.lace", "--full").stdout
         done = lace("reload", "server.lace", "--json")

@@ -197,7 +197,7 @@ def test_small_files_are_told_with_what_to_do() -> None:
     tables = [TableRow(name="records", rows=9, files=5, bytes=5_000, link="data/records/", small_files=4)]
     html = page(replace(report(), tables=tables))
     assert "4 of 5 files are small: `lace archive compact`" in html
-    assert ">1.0 kB</td>" in html  # a file, on average
+    assert ">1,000 B</td>" in html  # a file, on average
     assert "none that compacting would write together" in page(report())
 
 

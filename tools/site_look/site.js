@@ -172,3 +172,24 @@ function reachable() {
 }
 reachable();
 addEventListener("resize", reachable);
+
+// Rules ----------------------------------------------------------------------------------------------------------------
+
+/** Rule blocks get Run and Why? from the playground, if the site has one; a browser starts no program from file://. */
+if (document.body.dataset.playground && location.protocol.startsWith("http")) {
+  for (const door of document.querySelectorAll('.doors a[href="playground.html"]')) door.href = `${root}playground/`;
+}
+const runnable = document.querySelectorAll('.code[data-language="lace"][data-facts]');
+if (runnable.length && document.body.dataset.playground && location.protocol.startsWith("http")) {
+  import(new URL(`${root}${document.body.dataset.playground}/docs.mjs`, document.baseURI)).then(({ attach }) => {
+    for (const block of runnable) {
+      const frame = attach(block, { facts: block.dataset.facts, rules: () => block.querySelector("code").textContent });
+      const facts = document.createElement("details");
+      const text = document.createElement("pre");
+      text.textContent = block.dataset.facts;
+      text.tabIndex = 0;
+      facts.append(Object.assign(document.createElement("summary"), { textContent: "The facts that it is asked over" }), text);
+      frame.append(facts);
+    }
+  });
+}

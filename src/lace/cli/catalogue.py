@@ -83,6 +83,7 @@ CATALOGUE = (
         "Show whether a lace and its remotes hold the same, and what is missing where.",
     ),
     Verb("Exchange", "peers", "peers", "Show who is connected to the nodes that run over a lace."),
+    Verb("Exchange", "top", "top", "Watch the links of running nodes: phases, rates, what waits, what was refused."),
     Verb("Exchange", "reload", "reload", "Have running nodes read their settings again, without losing links."),
     Verb("Exchange", "tap", "tap", "Show a stream decoded, with sizes and times."),
     Verb("Exchange", "cert", "cert", "Create a self-signed certificate for wss and print its pin."),

@@ -6,7 +6,7 @@ Rule: Linux is what every test runs on. A command that needs what a system lacks
 from __future__ import annotations
 
 NEEDS_UNIX = frozenset(
-    ("serve", "follow", "tap", "peers", "reload", "key", "invite", "join", "member", "device", "admin")
+    ("serve", "follow", "tap", "peers", "top", "reload", "key", "invite", "join", "member", "device", "admin")
 )
 """Commands that need signals, unix sockets, locks of files or owners of files, as key rings and nodes do."""
 

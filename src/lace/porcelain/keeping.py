@@ -77,7 +77,7 @@ def keep_program(text: str, name: str) -> KeepProgram:
     checked = check_program(read_annotated(text, name=name, limits=limits).program, LOCAL_PROFILE, limits)
     keeping = [rule for rule in checked.program.rules if rule.head.predicate == KEEP]
     if not keeping:
-        raise InvalidInput("retention rules derive Keep(P)", rule="retention-goal", place=name)
+        raise InvalidInput("no rule here derives Keep(P), which says what stays", rule="retention-goal", place=name)
     names = PredicateNames(checked.program, LOCAL_PROFILE.base)
     each = [names.fresh(f"{KEEP.name}{MARK}{number}", KEEP.arity) for number in range(len(keeping))]
     return KeepProgram(rewritten(_apart(checked.program, each), LOCAL_PROFILE), each, keeping, limits)

@@ -12,9 +12,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lace.datalog.language.syntax import Constant
+from lace.notation.text import quote
+from lace.policy.rewrite import body_atoms
 from lace.records.coordinate import parse_prefix
 
 if TYPE_CHECKING:
+    from lace.datalog.language.syntax import Program
+    from lace.limits import EngineLimits
+    from lace.porcelain.query import HasStore
     from lace.store.browsing import Browser
     from lace.store.columns.tables.coordinates import Space
 
@@ -63,6 +69,7 @@ def _close_names(browser: Browser, spaces: Iterable[Space], word: str) -> list[s
             places.setdefault(spelled, f"//{space.group}//{space.app}//{name}")
     found = get_close_matches(word.lower(), places, n=_MOST, cutoff=_CLOSE)
     found += get_close_matches(last.lower(), places, n=_MOST, cutoff=_CLOSE) if last != word else []
+    found += [one for one in sorted(places) if one.startswith(last.lower())][:_MOST] if last and not found else []
     return [places[one] for one in found]
 
 
@@ -97,3 +104,41 @@ def nearest_files(path: Path) -> list[str]:
         beside = [one.name for one in islice(path.parent.iterdir(), MAX_FILES) if one.suffix == ".lace"]
         return [str(path.with_name(name)) for name in get_close_matches(path.name, beside, n=_MOST, cutoff=_CLOSE)]
     return []
+
+
+def absent_fields(lace: HasStore, program: Program, limits: EngineLimits) -> Iterator[str]:
+    """What the bodies of rules ask of fields that no record of a lace has, with what is spelled nearly like it."""
+    from lace.facts.predicates import FIELD
+
+    names: set[str] = set()
+    values: dict[str, set[str]] = {}
+    told: set[tuple[str, str]] = set()
+    for atom in body_atoms(program.rules):
+        name, value = (atom.terms[1], atom.terms[3]) if atom.predicate == FIELD else (None, None)
+        if not isinstance(name, Constant):
+            continue
+        names = names or _column(lace, "Here(V) :- Field(_,V,_,_).", limits)
+        asked = (name.value, value.value if isinstance(value, Constant) else "")
+        if asked in told:
+            continue
+        told.add(asked)
+        if name.value not in names:
+            yield f"no record here has a field {name.value!r}{_meant(name.value, names)}"
+        elif isinstance(value, Constant):
+            if name.value not in values:
+                quoted = quote(name.value)
+                values[name.value] = _column(lace, f"Here(V) :- Field(_,{quoted},_,V).", limits)
+            known = values[name.value]
+            if value.value not in known:
+                yield f"no record here has {name.value} {value.value!r}{_meant(value.value, known)}"
+
+
+def _column(lace: HasStore, rule: str, limits: EngineLimits) -> set[str]:
+    from lace.porcelain.query import query
+
+    return {row[0] for page in query(lace, rule, limits=limits).pages() for row in page}
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    close = get_close_matches(word, sorted(islice(known, MAX_NAMES)), n=_MOST, cutoff=_CLOSE)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""

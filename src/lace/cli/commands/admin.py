@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lace.cli.options.arguments import lace_argument, opened
+from lace.cli.options.completing import names
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.people import admin_key, own_key, print_written, signer_option, verifier_of
 from lace.cli.output.output import json_option
@@ -24,7 +25,7 @@ def command() -> None:
 
 @command.command("add")
 @lace_argument
-@click.argument("who", metavar="NAME|KEY|V")
+@click.argument("who", metavar="NAME|KEY|V", shell_complete=names)
 @signer_option
 @json_option
 def add(path: Path, who: str, sign: str | None, as_json: bool) -> None:
@@ -41,7 +42,7 @@ def add(path: Path, who: str, sign: str | None, as_json: bool) -> None:
 
 @command.command("rm")
 @lace_argument
-@click.argument("who", metavar="NAME|KEY|V")
+@click.argument("who", metavar="NAME|KEY|V", shell_complete=names)
 @signer_option
 @json_option
 def rm(path: Path, who: str, sign: str | None, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from lace.cli.commands.key import ring_names, user_ring
 from lace.cli.options.arguments import LacePath, lace_argument
 from lace.cli.output.output import json_option, print_json, say
 from lace.cli.output.progress import metered
-from lace.cli.output.words import count_of
+from lace.cli.output.words import human_size
 
 _MOST_NAMED = 5  # keys
 
@@ -34,7 +34,7 @@ def command(path: Path, target: Path, replace: bool, as_json: bool) -> None:
     if as_json:
         print_json({"path": str(target), "bytes": size})
     else:
-        say(f"copied {count_of(size, 'byte')} to {target}")
+        say(f"copied {human_size(size)} to {target}")
         if names := sorted(name for name in ring_names().values() if not user_ring().has_backup(name)):
             kept = ", ".join(names[:_MOST_NAMED]) + (" and more" if len(names) > _MOST_NAMED else "")
             say(f"your keys are not in it: `lace key backup` shows each as words to write down ({kept})", err=True)

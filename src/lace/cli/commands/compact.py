@@ -9,7 +9,7 @@ import click
 from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.output.output import json_option, print_json, say
 from lace.cli.output.progress import metered
-from lace.cli.output.words import count_of
+from lace.cli.output.words import count_of, human_size
 
 
 @click.command("compact")
@@ -37,7 +37,7 @@ def command(path: Path, unlinked: bool, as_json: bool) -> None:
         key = "removed_blobs" if unlinked else "unlinked_blobs"
         print_json({"path": str(path), "bytes_before": before, "bytes": after, key: len(loose)})
         return
-    say(f"{path}: {before:,} bytes before, {after:,} now")
+    say(f"{path}: {human_size(before)} before, {human_size(after)} now")
     if unlinked:
         say(f"removed {count_of(len(loose), 'Blob')} that no record linked to")
     elif loose:

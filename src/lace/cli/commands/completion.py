@@ -1,4 +1,4 @@
-"""`lace completion SHELL`: a script that lets a shell complete commands and options."""
+"""`lace completion SHELL`: a script that lets a shell complete commands, options and what they name."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ SHELLS = ("bash", "zsh", "fish")
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
     """Print the shell completion script for bash, zsh or fish.
+
+    It completes commands, options, files, keys of the ring, names of people, remotes and coordinates.
 
     \b
     bash: echo 'eval "$(lace completion bash)"' >> ~/.bashrc

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lace.cli.options.arguments import lace_argument, opened
+from lace.cli.options.completing import names
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.people import called, own_key, person_named, print_written, signer_option
 from lace.cli.output.output import json_option, print_json_lines
@@ -27,7 +28,13 @@ def command() -> None:
 @lace_argument
 @click.argument("name")
 @click.option("--key", "key", metavar="V", help="A key that the device has; else one is made for it.")
-@click.option("--for", "who", metavar="NAME|KEY", help="Whose device it is, if you are an admin; by default yours.")
+@click.option(
+    "--for",
+    "who",
+    metavar="NAME|KEY",
+    shell_complete=names,
+    help="Whose device it is, if you are an admin; by default yours.",
+)
 @click.option("--address", metavar="ADDRESS", help="Where the device dials; by default what invitations say.")
 @click.option("--pin", metavar="PIN", help="Over wss: the pin of the certificate there.")
 @click.option("--no-qr", is_flag=True, help="Print the line alone.")
@@ -79,7 +86,7 @@ def add(
 
 @command.command("list")
 @lace_argument
-@click.argument("who", metavar="[NAME|KEY]", required=False)
+@click.argument("who", metavar="[NAME|KEY]", shell_complete=names, required=False)
 @json_option
 def list_(path: Path, who: str | None, as_json: bool) -> None:
     """List the keys of everybody, or of one person, and which of them act."""
@@ -120,7 +127,13 @@ def list_(path: Path, who: str | None, as_json: bool) -> None:
 @command.command("rm")
 @lace_argument
 @click.argument("device", metavar="NAME|V")
-@click.option("--for", "who", metavar="NAME|KEY", help="Whose device it is, if several have one of this name.")
+@click.option(
+    "--for",
+    "who",
+    metavar="NAME|KEY",
+    shell_complete=names,
+    help="Whose device it is, if several have one of this name.",
+)
 @click.option("--since", metavar="TIME", help="What is dated at this time or later does not stand.")
 @signer_option
 @json_option

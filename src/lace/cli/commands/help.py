@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
 from lace.cli.output.failure import MEANING
 from lace.cli.output.output import say, say_data
 from lace.cli.output.text import Shown
+from lace.cli.output.words import count_of
 
 COORDINATES = """There are three ways to name a record.
 
@@ -94,6 +96,24 @@ def _limits() -> str:
     )
 
 
+def _write_man_pages(parent: click.Context, folder: Path) -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from lace.cli.output.manpages import man_pages
+
+    if not isinstance(parent.command, click.Group):
+        raise click.UsageError("help belongs to lace", parent)
+    try:
+        release = f"lace {version('lace-protocol')}"
+    except PackageNotFoundError:
+        release = "lace"
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = list(man_pages(parent.command, parent, release))
+    for name, text in pages:
+        (folder / name).write_text(text, encoding="utf-8")
+    say(f"wrote {count_of(len(pages), 'man page')} into {folder}; `man lace` shows the first")
+
+
 TOPICS: dict[str, tuple[str, Callable[[], str]]] = {
     "addresses": ("How to address a peer.", lambda: ADDRESSES),
     "limits": ("What rules may use, and how to allow more.", _limits),
@@ -105,8 +125,12 @@ TOPICS: dict[str, tuple[str, Callable[[], str]]] = {
 
 @click.command("help")
 @click.argument("topic", required=False)
+@click.option(
+    "--man", "folder", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+    help="Write a man page of each command into a folder, such as ~/.local/share/man/man1.",
+)  # fmt: skip
 @click.pass_context
-def command(ctx: click.Context, topic: str | None) -> None:
+def command(ctx: click.Context, topic: str | None, folder: Path | None) -> None:
     """Explain a command or a topic.
 
     Topics: addresses, coordinates, environment, exit-codes, limits.
@@ -114,6 +138,9 @@ def command(ctx: click.Context, topic: str | None) -> None:
     parent = ctx.parent
     if parent is None:
         raise click.UsageError("help belongs to lace", ctx)
+    if folder is not None:
+        _write_man_pages(parent, folder)
+        return
     if topic is None:
         say(Shown(parent.get_help()))
         return

@@ -71,7 +71,7 @@ def command(
     """Print a line that lets somebody in.
 
     The line goes to whom you invite, by any safe way; they run `lace join LINE`. It holds the secret of a one-time key
-    that an admin's record names, with its role, uses and end; whoever holds the secret signs their own member record
+    that an admin's record names, with its role, uses and end; anybody who has the secret signs their own member record
     with it. So a server that carries the records cannot invite anybody. Withdraw a line that went astray.
 
     NAME travels with the invitation: it is what the others call the newcomer, unless they choose otherwise. Your own

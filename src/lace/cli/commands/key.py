@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lace.cli.options.arguments import LacePath
+from lace.cli.options.completing import keys
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.output.output import json_option, print_fields, print_json, say, say_data
 from lace.cli.output.qr import qr_code
@@ -117,7 +118,7 @@ def new(name: str, locked: bool, as_json: bool) -> None:
 
 
 @command.command("lock")
-@click.argument("name")
+@click.argument("name", shell_complete=keys)
 @json_option
 def lock(name: str, as_json: bool) -> None:
     """Protect the key NAME with a passphrase, or change its passphrase.
@@ -129,7 +130,7 @@ def lock(name: str, as_json: bool) -> None:
 
 
 @command.command("unlock")
-@click.argument("name")
+@click.argument("name", shell_complete=keys)
 @json_option
 def unlock(name: str, as_json: bool) -> None:
     """Remove the passphrase from the key NAME."""
@@ -154,7 +155,7 @@ def list_(as_json: bool) -> None:
 
 
 @command.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=keys)
 @click.option("--secret", is_flag=True, help="Print the secret. Anybody who reads it can sign in your name.")
 @json_option
 def show(name: str, secret: bool, as_json: bool) -> None:
@@ -194,7 +195,7 @@ def import_(name: str, file: str, locked: bool, as_json: bool) -> None:
 
 
 @command.command("backup")
-@click.argument("name")
+@click.argument("name", shell_complete=keys)
 @click.option("--qr", is_flag=True, help="Also draw the secret as a QR code.")
 @json_option
 def backup(name: str, qr: bool, as_json: bool) -> None:
@@ -240,7 +241,7 @@ def restore(name: str, file: str, locked: bool, as_json: bool) -> None:
 
 
 @command.command("rename")
-@click.argument("name")
+@click.argument("name", shell_complete=keys)
 @click.argument("new_name", metavar="NEW")
 @json_option
 def rename(name: str, new_name: str, as_json: bool) -> None:
@@ -249,7 +250,7 @@ def rename(name: str, new_name: str, as_json: bool) -> None:
 
 
 @command.command("rotate")
-@click.argument("name")
+@click.argument("name", shell_complete=keys)
 @click.argument("paths", type=LacePath(exists=True), nargs=-1, required=True, metavar="LACE…")
 @json_option
 def rotate(name: str, paths: Sequence[Path], as_json: bool) -> None:
@@ -292,7 +293,7 @@ def _name_for_old(ring: KeyRing, name: str) -> str:
 
 
 @command.command("rm")
-@click.argument("name")
+@click.argument("name", shell_complete=keys)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def rm(name: str, yes: bool, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.options.arguments import lace_argument, opened
+from lace.cli.options.completing import names
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.people import (
     admin_key,
@@ -102,7 +103,7 @@ def _day(tai: str) -> str:
 
 @command.command("add")
 @lace_argument
-@click.argument("key", metavar="KEY|V")
+@click.argument("key", metavar="KEY|V", shell_complete=names)
 @click.argument("name", required=False)
 @click.option("--role", type=click.Choice(ROLES), default="member", show_default=True, help="What the member may do.")
 @signer_option
@@ -126,7 +127,7 @@ def add(path: Path, key: str, name: str | None, role: str, sign: str | None, as_
 
 @command.command("leave")
 @lace_argument
-@click.argument("who", metavar="NAME|KEY")
+@click.argument("who", metavar="NAME|KEY", shell_complete=names)
 @click.option("--since", metavar="TIME", help="What is dated at this time or later does not stand.")
 @signer_option
 @json_option
@@ -161,7 +162,7 @@ def leave(path: Path, who: str, since: str | None, sign: str | None, as_json: bo
 
 @command.command("rejoin")
 @lace_argument
-@click.argument("who", metavar="NAME|KEY")
+@click.argument("who", metavar="NAME|KEY", shell_complete=names)
 @click.option("--role", type=click.Choice(ROLES), help="What they may do; by default as before.")
 @signer_option
 @json_option
@@ -178,8 +179,8 @@ def rejoin(path: Path, who: str, role: str | None, sign: str | None, as_json: bo
 
 @command.command("replace")
 @lace_argument
-@click.argument("who", metavar="NAME|KEY")
-@click.argument("new", metavar="KEY|V")
+@click.argument("who", metavar="NAME|KEY", shell_complete=names)
+@click.argument("new", metavar="KEY|V", shell_complete=names)
 @click.option("--key", "old", metavar="V", help="Which of their keys is lost; by default the first one.")
 @signer_option
 @json_option

@@ -9,6 +9,7 @@ import click
 
 from lace.cli.commands.key import user_ring
 from lace.cli.options.arguments import lace_argument, opened, opened_for_rules
+from lace.cli.options.completing import keys, names
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.links import VerifierType
 from lace.cli.options.names import name_book, spelled
@@ -70,7 +71,7 @@ def list_(path: Path, as_json: bool) -> None:
 
 @command.command("rm")
 @lace_argument
-@click.argument("name")
+@click.argument("name", shell_complete=names)
 @json_option
 def rm(path: Path, name: str, as_json: bool) -> None:
     """Take your NAME of a key away."""
@@ -87,7 +88,9 @@ def rm(path: Path, name: str, as_json: bool) -> None:
 @command.command("publish")
 @lace_argument
 @click.argument("name")
-@click.option("--sign", "key", required=True, metavar="KEY", help="Sign with this key of the ring.")
+@click.option(
+    "--sign", "key", required=True, metavar="KEY", shell_complete=keys, help="Sign with this key of the ring."
+)
 @json_option
 def publish(path: Path, name: str, key: str, as_json: bool) -> None:
     """Let your group see what you call a key.

@@ -12,6 +12,7 @@ from lace.cli.options.names import Namer
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import json_option, print_json, say
 from lace.cli.output.tables import print_table
+from lace.cli.output.words import span
 
 
 @click.command("peers")
@@ -34,9 +35,9 @@ def command(path: Path, as_json: bool) -> ExitCode:
         for socket, link in links:
             print_json({"process": _process(socket), "name": namer.name_of(link["peer"]), **link})
     elif links:
-        right = frozenset({"received", "sent", "seconds"})
+        right = frozenset({"received", "sent", "open for"})
         rows = (_cells(namer, link) for _, link in links)
-        print_table(["peer", "address", "dialled by", "state", "received", "sent", "seconds"], rows, right=right)
+        print_table(["peer", "address", "dialled by", "state", "received", "sent", "open for"], rows, right=right)
     else:
         say("nobody is connected", err=True)
     return ExitCode.OK
@@ -48,5 +49,5 @@ def _process(socket: Path) -> int:
 
 def _cells(namer: Namer, link: dict[str, Any]) -> list[str]:
     who = namer.shown(link["peer"]) if link["peer"] else "(proves no identity)"
-    numbers = [f"{link['received']:,}", f"{link['sent']:,}", f"{link['seconds']:,.0f}"]
+    numbers = [f"{link['received']:,}", f"{link['sent']:,}", span(link["seconds"])]
     return [who, link["address"], "us" if link["dialled"] else "the peer", link["phase"], *numbers]

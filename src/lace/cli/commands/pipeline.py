@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 STEP_HELP = {
     "ingest": "Read and judge bundles and stores; keep each record once, the bad ones in quarantine.",
-    "validate": "Nothing of its own: records are judged as they are read. Says if none were read yet.",
+    "validate": "Says whether records were read: reading them is what validates them.",
     "facts": "Write the record facts as Parquet tables.",
     "evaluate": "Find what may go to each peer, and what may be asked of it.",
     "advertise": "Write each peer's listing, partition counts and Merkle roots.",
@@ -91,8 +91,8 @@ def command() -> None:
     """Validate, index, evaluate and reconcile archives on Spark.
 
     `run` does every step; each step is a command of its own too. A step that was done for the same input is passed
-    over, new input is added, and after a crash the same command goes on where it was. Nothing is lost: what is no
-    valid record stands in the quarantine table with its bytes and the rule it broke.
+    over, new input is added, and after a crash the same command goes on where it was. Nothing is lost: an invalid
+    record goes to the quarantine table with its bytes and the rule it broke.
     """
 
 

@@ -328,7 +328,7 @@ def findings(lace: Lace, path: Path) -> Iterable[str]:
 
     policy = lace.policy()
     if policy is None:
-        yield f"it carries no policy; set one with `lace policy set {path} members --group …`"
+        yield f"this lace carries no policy; set one with `lace policy set {path} members --group …`"
         return
     in_force = policy.in_force
     for kind in (PolicyKind.SELECT, PolicyKind.EXPOSE):

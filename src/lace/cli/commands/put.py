@@ -13,6 +13,7 @@ import click
 
 from lace.cli.commands.checkout import told_states
 from lace.cli.options.arguments import Pair, TaiTime, lace_argument, opened
+from lace.cli.options.completing import keys
 from lace.cli.output.failure import ExitCode
 from lace.cli.output.output import json_option, print_json, print_warning, say
 from lace.cli.output.progress import metered
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     "--header", "headers", type=Pair(), metavar="NAME=VALUE", multiple=True, help="An extra header; repeatable."
 )
 @click.option("--link", "links", type=Pair(), metavar="TAG=HASH", multiple=True, help="A link to a record; repeatable.")
-@click.option("-s", "--sign", metavar="KEY", help="Sign with this key of the ring, by name or verifier.")
+@click.option(
+    "-s", "--sign", metavar="KEY", shell_complete=keys, help="Sign with this key of the ring, by name or verifier."
+)
 @click.option("--again", is_flag=True, help="Store the files of a directory that are unchanged, too.")
 @click.option("-q", "--quiet", is_flag=True, help="For a directory: print no line for each file.")
 @json_option

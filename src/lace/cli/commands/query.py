@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lace.cli.cores import read_ahead, use_two_cores
-from lace.cli.options.arguments import as_of_option, lace_path, opened, opened_for_rules
+from lace.cli.options.arguments import StoreOnly, as_of_option, lace_path, opened, opened_for_rules
 from lace.cli.options.rules import chosen_limits, limit_option, read_rules, read_text
 from lace.cli.options.spark import spark_options, spark_settings
 from lace.cli.output.interrupts import leave_when_interrupted
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from lace.limits import EngineLimits
     from lace.porcelain.query import Answer
+
+_MOST_ABSENT = 5  # fields that no record has
 
 
 @click.command("query")
@@ -109,6 +112,21 @@ def command(
         _give(answer, form, chosen)
         for doubt in answer.doubts:
             print_warning(str(doubt))
+        if not len(answer) and not as_json:
+            if answer.names:
+                say("no rows", err=True)
+            if not answer.doubts:
+                _tell_what_matches_nothing(lace, name, text, limits)
+
+
+def _tell_what_matches_nothing(lace: StoreOnly, name: str, text: str, limits: EngineLimits) -> None:
+    """Tell about what no record here has: a mistyped question looks like any."""
+    from lace.datalog.language.annotations import read_annotated_all
+    from lace.porcelain.nearness import absent_fields
+
+    source, _ = read_annotated_all(text, name=name, limits=limits)
+    for absent in islice(absent_fields(lace, source.program, limits), _MOST_ABSENT):
+        print_warning(absent)
 
 
 def _query_on_spark(

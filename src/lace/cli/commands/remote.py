@@ -10,6 +10,7 @@ import click
 
 from lace.cli.commands.key import user_ring
 from lace.cli.options.arguments import lace_argument, opened, opened_for_rules
+from lace.cli.options.completing import keys, remotes
 from lace.cli.options.groups import SummaryGroup
 from lace.cli.options.links import PinType, VerifierType
 from lace.cli.options.names import Namer
@@ -54,7 +55,9 @@ def command() -> None:
 @lace_argument
 @click.argument("name")
 @click.argument("address", type=PlaceType())
-@click.option("--key", metavar="KEY", help="Prove your identity with this key of the ring (over ws and wss).")
+@click.option(
+    "--key", metavar="KEY", shell_complete=keys, help="Prove your identity with this key of the ring (over ws and wss)."
+)
 @click.option(
     "--trust",
     type=VerifierType(),
@@ -125,7 +128,7 @@ def _cells(remote: Remote, namer: Namer) -> list[str]:
 
 @command.command("rm")
 @lace_argument
-@click.argument("name")
+@click.argument("name", shell_complete=remotes)
 @json_option
 def rm(path: Path, name: str, as_json: bool) -> None:
     """Forget the remote NAME; the records that came from it stay."""

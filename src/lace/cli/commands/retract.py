@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lace.cli.options.arguments import Target, lace_argument, opened
+from lace.cli.options.completing import keys
 from lace.cli.output.output import json_option, print_json, say
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 @click.command("retract")
 @lace_argument
 @click.argument("targets", type=Target(), metavar="COORDINATE|HASH...", nargs=-1, required=True)
-@click.option("-s", "--sign", metavar="KEY", help="Sign with this key of the ring, by name or verifier.")
+@click.option(
+    "-s", "--sign", metavar="KEY", shell_complete=keys, help="Sign with this key of the ring, by name or verifier."
+)
 @json_option
 def command(path: Path, targets: tuple[str, ...], sign: str | None, as_json: bool) -> None:
     """Withdraw coordinates or versions, for everyone who has them.

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lace.cli.options.arguments import Target, as_of_option, lace_argument, opened
+from lace.cli.options.completing import keys
 from lace.cli.output.output import json_option, print_json, say
 
 
@@ -15,7 +16,9 @@ from lace.cli.output.output import json_option, print_json, say
 @click.argument("coordinate", type=Target(hashes=False))
 @click.option("--to", type=Target(coordinates=False), metavar="HASH", help="The version to go back to.")
 @as_of_option
-@click.option("-s", "--sign", metavar="KEY", help="Sign with this key of the ring, by name or verifier.")
+@click.option(
+    "-s", "--sign", metavar="KEY", shell_complete=keys, help="Sign with this key of the ring, by name or verifier."
+)
 @json_option
 def command(path: Path, coordinate: str, to: str | None, as_of: str | None, sign: str | None, as_json: bool) -> None:
     """Make an earlier version the tip again.

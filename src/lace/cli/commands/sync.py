@@ -14,6 +14,7 @@ import click
 
 from lace.cli.commands.key import user_ring
 from lace.cli.options.arguments import LACE_OF_FOLDER
+from lace.cli.options.completing import keys
 from lace.cli.options.links import LINK_OPTIONS, LinkChoices, link_options
 from lace.cli.options.peerchoices import PeerType
 from lace.cli.output.failure import ExitCode
@@ -56,7 +57,13 @@ def _note_named_lace(ctx: click.Context, _: click.Parameter, path: str | None) -
     help="The lace to follow (default: one in DIR/.lace).",
 )  # fmt: skip
 @click.option("--at", metavar="PLACE", help="Where in the lace: //group//app or //group//app//name.")
-@click.option("-s", "--sign", metavar="KEY", help="Sign versions with this key of the ring, by name or verifier.")
+@click.option(
+    "-s",
+    "--sign",
+    metavar="KEY",
+    shell_complete=keys,
+    help="Sign versions with this key of the ring, by name or verifier.",
+)
 @click.option("--once", is_flag=True, help="Bring both up to date and end; otherwise keep them so until stopped.")
 @click.option("--yes", is_flag=True, help="Go on where the last run stopped with a question.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what needs a person.")

@@ -8,13 +8,16 @@ import click
 
 from lace.cli.commands.retract import told
 from lace.cli.options.arguments import Target, lace_argument, opened
+from lace.cli.options.completing import keys
 from lace.cli.output.output import json_option
 
 
 @click.command("undo")
 @lace_argument
 @click.argument("targets", type=Target(), metavar="COORDINATE|HASH...", nargs=-1, required=True)
-@click.option("-s", "--sign", metavar="KEY", help="Sign with this key of the ring, by name or verifier.")
+@click.option(
+    "-s", "--sign", metavar="KEY", shell_complete=keys, help="Sign with this key of the ring, by name or verifier."
+)
 @json_option
 def command(path: Path, targets: tuple[str, ...], sign: str | None, as_json: bool) -> None:
     """Take back a retraction.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from lace.errors import InvalidInput, LaceError, NotFound, StoreError
 from lace.values import dataclass
@@ -170,6 +171,11 @@ class Target(click.ParamType[str]):
             self.fail(f"{error}. `lace help coordinates` explains the ways to name a record.", param, ctx)
         return value
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from lace.cli.options.completing import coordinates
+
+        return coordinates(ctx, param, incomplete)
+
 
 class PrefixType(click.ParamType[str]):
     """The beginning of a coordinate."""
@@ -184,6 +190,11 @@ class PrefixType(click.ParamType[str]):
         except InvalidInput as error:
             self.fail(f"{error}. `lace help coordinates` explains coordinates.", param, ctx)
         return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from lace.cli.options.completing import coordinates
+
+        return coordinates(ctx, param, incomplete)
 
 
 class Pair(click.ParamType[tuple[str, str]]):

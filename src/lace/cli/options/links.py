@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from lace.cli.commands.key import user_ring
 from lace.cli.options.arguments import lace_of
+from lace.cli.options.completing import keys
 from lace.errors import InvalidInput, KeyUnavailable
 from lace.limits import HORIZON_S
 from lace.values import dataclass
@@ -64,6 +66,11 @@ class VerifierType(click.ParamType[Any]):
             return verifier_named(str(value), lace_of(ctx))
         except (InvalidInput, KeyUnavailable) as error:
             self.fail(". ".join([str(error), *getattr(error, "__notes__", ())]), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from lace.cli.options.completing import names
+
+        return names(ctx, param, incomplete)
 
 
 class ViewerType(VerifierType):
@@ -158,7 +165,12 @@ def link_options(function: F) -> F:
             help="How long a peer may take for one phase (default: 30); a peer that serves an archive may need more.",
         ),
         click.option("--standard", is_flag=True, help="Announce no capability beyond 050 and 060 (see 070)."),
-        click.option("--key", metavar="KEY", help="Prove your identity with this key of the ring (over ws and wss)."),
+        click.option(
+            "--key",
+            metavar="KEY",
+            shell_complete=keys,
+            help="Prove your identity with this key of the ring (over ws and wss).",
+        ),
     ):
         function = option(function)
     return function

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from lace.cli.options.arguments import LacePath, lace_of, opened_for_rules
 from lace.cli.options.links import LINK_OPTIONS, LinkChoices, link_options, make_terms, trace_option
@@ -39,6 +40,9 @@ class PeerType(RemoteType):
         if is_path and not _is_remote(text, lace_of(ctx)):
             return LacePath().convert(value, param, ctx)
         return super().convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return super().shell_complete(ctx, param, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
 def _is_remote(name: str, path: Path | None) -> bool:

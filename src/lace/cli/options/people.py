@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lace.cli.commands.key import ring_names, user_ring
+from lace.cli.options.completing import keys
 from lace.cli.options.names import name_book
 from lace.cli.output.output import print_json, say
 from lace.errors import KeyUnavailable, NotFound
@@ -30,7 +31,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 def signer_option(function: F) -> F:
     """`--sign KEY`."""
     return click.option(
-        "--sign", metavar="KEY", help="Sign with this key of the ring. Default: the one key of the ring that may."
+        "--sign",
+        metavar="KEY",
+        shell_complete=keys,
+        help="Sign with this key of the ring. Default: the one key of the ring that may.",
     )(function)
 
 

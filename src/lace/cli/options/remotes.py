@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from lace.cli.options.arguments import lace_of, opened_for_rules
 from lace.cli.options.links import AddressType, LinkChoices
@@ -38,6 +39,11 @@ class RemoteType(AddressType):
         except NotFound as error:
             about = "; ".join([str(error), *getattr(error, "__notes__", ())])
             self.fail(f"{about}. `lace help addresses` lists the forms of addresses.", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from lace.cli.options.completing import remotes
+
+        return remotes(ctx, param, incomplete)
 
 
 def named_remote(name: str, ctx: click.Context | None) -> Remote:

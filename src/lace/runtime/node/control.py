@@ -1,4 +1,4 @@
-"""The sockets beside a lace on which the nodes over it answer their own user: `lace peers` and `lace reload`.
+"""The sockets beside a lace on which the nodes over it answer `lace peers`, `lace top` and `lace reload`.
 
 Rule: a socket is named after the lace and the process, so that several nodes over one lace do not disturb each other;
 one whose process is gone is removed by the next program that finds it. If no socket can be made somewhere, a node
@@ -18,7 +18,7 @@ from typing import Any
 from lace.errors import NotFound, TransportError
 from lace.runtime.node.watching import WatchLimits
 
-BESIDE = WatchLimits(ended_links=0, items=0)  # what a socket beside a lace keeps: no conversations
+BESIDE = WatchLimits(ended_links=16, items=0)  # what a socket beside a lace keeps: no conversations
 ANSWER_SECONDS = 5.0
 MAX_ANSWER_BYTES = 64 << 20
 _SUFFIX = ".node-"

@@ -11,7 +11,7 @@ import asyncio
 import json
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import field
@@ -63,6 +63,7 @@ class _Link:
     waits_for: int = 0
     not_available: int = 0
     rejected: dict[str, str] = field(default_factory=dict)
+    refused_by_peer: Counter[str] = field(default_factory=Counter)  # records by the peer's reason
     limits: list[str] = field(default_factory=list)
     ending: str = ""
 
@@ -75,7 +76,8 @@ class _Link:
             "we_advertise": self.advertised[0], "peer_advertises": self.advertised[1],
             "we_ask": self.asked[0], "peer_asks": self.asked[1], "received": self.received, "sent": self.sent,
             "bytes_in": self.bytes_in, "bytes_out": self.bytes_out, "loops": self.loops, "waits_for": self.waits_for,
-            "not_available": self.not_available, "rejected": dict(self.rejected), "limits": list(self.limits),
+            "not_available": self.not_available, "rejected": dict(self.rejected),
+            "refused_by_peer": dict(self.refused_by_peer), "limits": list(self.limits),
         }  # fmt: skip
 
 
@@ -101,7 +103,7 @@ class Watch:
             on_end=_both(self._ended, hooks.on_end),
             on_trouble=_both(self._trouble, hooks.on_trouble),
             on_limited=_both(self._limited, hooks.on_limited),
-            make_tap=self._make_tap(hooks) if self._limits.items else hooks.make_tap,
+            make_tap=self._make_tap(hooks),
         )
 
     def _make_tap(self, hooks: Hooks) -> MakeTap:
@@ -155,6 +157,8 @@ class Watch:
                 link.sent += len(hashes)
             case ev.RefusedByPeer(reasons):
                 link.sent -= len(reasons)
+                known = link.refused_by_peer
+                known.update(why for why in reasons.values() if why in known or len(known) < self._limits.rejected)
             case ev.Rejected(reasons):
                 for record, why in reasons.items():
                     if len(link.rejected) < self._limits.rejected:
@@ -187,12 +191,15 @@ class Watch:
 
     def _ear(self, info: LinkInfo) -> Callable[[Way, bytes], None]:
         link = self._link(info)
+        keeps_items = self._limits.items > 0
 
         def hear(way: Way, data: bytes) -> None:
             if way == "in":
                 link.bytes_in += len(data)
             else:
                 link.bytes_out += len(data)
+            if not keeps_items:
+                return
             passed = Passed(int((time.monotonic() - link.opened) * 1e9), way, data)
             link.items.extend(_item(told, self._limits.lines) for told in link.reader.feed(passed))
 

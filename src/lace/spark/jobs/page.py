@@ -24,6 +24,8 @@ _STANDARD_DEVIATIONS = 6.0
 _RUNS_SHOWN = 12
 _LONGEST_TEXT = 300
 _CELL = 10
+_LOOK = Path(__file__).parents[2] / "inspector/static/lace.css"
+"""The design of all faces of Lace; a report takes its colours and typefaces, which come before its first layer."""
 _PAGE = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
 
 
@@ -57,7 +59,9 @@ def page(report: ArchiveReport) -> str:
         _section("About this report", _facts(report)),
     ]
     tone = "warn" if report.quarantined or any(row.behind for row in report.peers) else "well"
-    return _PAGE.substitute(title=_text(title), verdict=_text(report.verdict), tone=tone, sections="".join(sections))
+    palette = _LOOK.read_text(encoding="utf-8").partition("@layer lace {")[0]
+    said = {"title": _text(title), "verdict": _text(report.verdict), "tone": tone}
+    return _PAGE.substitute(said, palette=palette, sections="".join(sections))
 
 
 def _text(value: object) -> str:
@@ -98,11 +102,11 @@ def _tiles(report: ArchiveReport) -> str:
 
 def _size(count: int) -> str:
     value = float(count)
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if value < 1000:
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024:
             return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
-        value /= 1000
-    return f"{value:,.1f} PB"
+        value /= 1024
+    return f"{value:,.1f} PiB"
 
 
 def _bars(counts: Sequence[tuple[str, int]]) -> str:
@@ -290,7 +294,7 @@ def _compaction(report: ArchiveReport) -> str:
         return ""
     small, files = sum(row.small_files for row in report.tables), sum(row.files for row in report.tables)
     if not small:
-        return f"{files:,} files, none that compacting would write together"
+        return f"{files:,} {'file' if files == 1 else 'files'}, none that compacting would write together"
     return f"{small:,} of {files:,} files are small: `lace archive compact` writes them together"
 
 
