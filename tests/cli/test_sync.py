@@ -106,6 +106,19 @@ def test_a_folder_says_once_where_its_files_are(stage: Path) -> None:
     assert lace("conflicts", ".").exit_code == ExitCode.USAGE
 
 
+def test_on_demand_hides_no_files_and_takes_no_words_that_it_would_ignore(stage: Path) -> None:
+    (stage / "one" / "a").write_text("a")
+    sync("one", *AT)
+    for folder, more, why in (
+        ("two", (), "needs a lace outside DIR"),
+        ("two", ("--lace", "hub.lace", "--once"), "goes with --lace"),
+        ("one", ("--lace", "hub.lace"), "has files of its own"),
+    ):
+        refused = lace("sync", folder, "--on-demand", *AT, *more)
+        assert (refused.exit_code, why in refused.stderr) == (ExitCode.USAGE, True), refused.stderr
+    assert not (stage / "two").exists()
+
+
 def test_several_folders_follow_one_lace(stage: Path) -> None:
     (stage / "one" / "a").write_text("a")
     for folder in ("one", "other"):

@@ -58,17 +58,21 @@ def _note_named_lace(ctx: click.Context, _: click.Parameter, path: str | None) -
 @click.option("--at", metavar="PLACE", help="Where in the lace: //group//app or //group//app//name.")
 @click.option("-s", "--sign", metavar="KEY", help="Sign versions with this key of the ring, by name or verifier.")
 @click.option("--once", is_flag=True, help="Bring both up to date and end; otherwise keep them so until stopped.")
+@click.option("--on-demand", is_flag=True, help="Only show the files, and fetch one when it is opened; needs --lace.")
 @click.option("--yes", is_flag=True, help="Go on where the last run stopped with a question.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what needs a person.")
 @link_options
 @json_option
+@click.pass_context
 def command(
+    ctx: click.Context,
     directory: Path,
     address: Any,
     lace_path: str | None,
     at: str | None,
     sign: str | None,
     once: bool,
+    on_demand: bool,
     yes: bool,
     quiet: bool,
     as_json: bool,
@@ -81,8 +85,12 @@ def command(
     machine. If the lace has a policy, the policy says what is exchanged; else it is what is under that place. If two
     people change one file, both versions are kept: the older one appears beside it, under a name with
     the word conflict; remove it to settle the conflict. Patterns in DIR/.laceignore say what to leave alone. Nothing is
-    ever removed that the lace does not hold.
+    ever removed that the lace does not hold. With --on-demand DIR takes no space and cannot be written to: see
+    `lace mount`.
     """
+    if on_demand:
+        _show(ctx, directory, address, lace_path, at, links, quiet=quiet, is_other=once or yes or as_json or bool(sign))
+        return ExitCode.OK
     from lace.folder.setup import opened_folder
     from lace.porcelain.lace import open_lace
 
@@ -106,6 +114,38 @@ def command(
             teller.tell_sum(report)
             return teller.exit_code(report) or ended
         return _follow(folder, lace, directory, settings, address, links, teller, go_on=yes)
+
+
+def _show(
+    ctx: click.Context,
+    directory: Path,
+    address: Any,
+    lace_path: str | None,
+    at: str | None,
+    links: dict[str, Any],
+    *,
+    quiet: bool,
+    is_other: bool,
+) -> None:
+    """Show the files of a lace that lies elsewhere, for what is mounted on a folder hides what is in it."""
+    from lace.cli.commands.mount import command as mount
+    from lace.cli.options.arguments import lace_path as checked
+    from lace.folder.setup import read_settings
+    from lace.porcelain.lace import open_lace
+
+    if is_other:
+        raise click.UsageError("--on-demand goes with --lace, --at, --quiet and the options of the connection only")
+    if lace_path is None:
+        raise click.UsageError("--on-demand needs a lace outside DIR: name it with --lace")
+    if read_settings(directory) is not None:
+        raise click.UsageError(
+            f"{directory} has files of its own, which would be hidden: show the lace in another folder"
+        )
+    path = checked(lace_path)
+    directory.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        open_lace(path, create=True, keys=user_ring()).close()
+    ctx.invoke(mount, path=path, directory=directory, address=address, at=at, quiet=quiet, **links)
 
 
 def _settings(directory: Path, lace_path: str | None, at: str | None, sign: str | None) -> FolderSettings:
