@@ -241,8 +241,13 @@ class Folder:
     def _visible(self, tree: dict[str, ShownItem], report: RoundReport | None) -> dict[str, ShownItem]:
         """A tree without what is ignored, has no path, or could not be looked at."""
         found = {}
+        above: dict[FilePath, bool] = {}  # whether a folder is ignored, or one that it is in
         for name, shown in tree.items():
             if self._closed and (name in self._closed or any(_is_below(name, closed) for closed in self._closed)):
+                continue
+            here = self._items.get(name)
+            if here is not None and here.kind is shown.item.kind:
+                found[name] = shown  # the scan met it, so the name has a path that nobody ignores
                 continue
             try:
                 path = path_of(name)
@@ -254,14 +259,19 @@ class Folder:
                 if report is not None:
                     report.troubles.append(Trouble(name, "this name belongs to the folder itself"))
                 continue
-            if not self._is_ignored(path, shown):
+            if not (
+                self._is_below_ignored(path[:-1], above) or self._ignored(path, shown.item.kind is FileKind.FOLDER)
+            ):
                 found[name] = shown
         return found
 
-    def _is_ignored(self, path: FilePath, shown: ShownItem) -> bool:
-        if self._ignored(path, shown.item.kind is FileKind.FOLDER):
-            return True
-        return any(self._ignored(path[:depth], True) for depth in range(1, len(path)))
+    def _is_below_ignored(self, folder: FilePath, known: dict[FilePath, bool]) -> bool:
+        """Whether a folder is ignored, or one that it is in; each is asked about once."""
+        if not folder:
+            return False
+        if folder not in known:
+            known[folder] = self._is_below_ignored(folder[:-1], known) or self._ignored(folder, True)
+        return known[folder]
 
     # What is too much to do unasked
 

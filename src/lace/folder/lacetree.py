@@ -168,9 +168,15 @@ class LaceTree:
         name = self._place.relative(full)
         if name is None:
             return
-        counting = [entry for entry in reversed(entries) if policy.admits(entry)]
-        admitted = list(_within_reach(list(_unless_named_as_withdrawn(counting, policy)), policy))
+        admitted = [entry for entry in reversed(entries) if policy.admits(entry)]
+        if len(admitted) > 1 or (admitted and admitted[0].withdraws):
+            admitted = list(_within_reach(list(_unless_named_as_withdrawn(admitted, policy)), policy))
         alone = self._known.get(admitted[0].hash) if len(admitted) == 1 else None
+        if alone is not None and name not in self._shown_at and name not in self.shown:
+            self.shown[name] = ShownItem(alone, (admitted[0].hash,))
+            self._shown_at[name] = (name,)
+            self.contested.pop(name, None)
+            return
         if alone is not None:
             versions = [KnownVersion(admitted[0].hash, admitted[0].tai, admitted[0].signer, None, alone)]
         else:

@@ -101,6 +101,11 @@ def name_of(path: Sequence[bytes]) -> str:
     >>> name_of([b"notes", b"a{b}.txt"]), name_of([b"caf\\xe9"])
     ('notes/a^7Bb^7D.txt', 'caf^E9')
     """
+    whole = b"/".join(path)
+    if len(whole) <= MAX_SEGMENT_BYTES and whole.isascii() and whole.count(b"/") == len(path) - 1:
+        text = whole.decode()
+        if ".." not in text and _FORBIDDEN.search(text) is None and _PLAIN_NAME.fullmatch(text):
+            return text
     return "/".join(map(_escaped_part, path))
 
 
