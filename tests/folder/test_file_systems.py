@@ -24,7 +24,7 @@ from lace.folder.memory import Memory
 from lace.folder.planner import Do
 from lace.folder.syncing import kind_of, syncs_all
 from lace.porcelain.exchange import interlace
-from lace.records.fileform import Attributes, read_attributes
+from lace.records.fileform import Attributes, FileKind, read_attributes
 
 PLACE = FolderPlace(group="club", app="files")
 MIB = 1 << 20
@@ -194,6 +194,24 @@ def test_a_name_whose_case_changes_on_vfat_is_renamed_and_not_lost(vfat: Path, t
         folder.rounds()
         assert folder.lace.get("//club//files//Long Name Of It") == b"1"
         assert files_of(vfat) == {"Long Name Of It": b"1"}
+
+
+@pytest.mark.clause("082-NAME-08")
+def test_of_two_empty_folders_whose_names_fold_into_one_the_first_stays_and_the_other_is_told(
+    vfat: Path, tmp_path: Path
+) -> None:
+    with (
+        lace_with(tmp_path / "other.lace", {}) as other,
+        folder_at(vfat, own_of(tmp_path)) as folder,
+    ):
+        for name in ("d", "D"):
+            other.put(b"", group="club", app="files", name=name, headers=Attributes(FileKind.FOLDER).headers())
+        interlace(folder.lace, other, expose="none", their_expose="all")
+        before = folder.lace.store.cursor().record
+        first, again = folder.rounds(), folder.rounds()
+        assert [path.name for path in vfat.iterdir() if path.name != ".lace"] == ["D"]
+        assert [trouble.name for trouble in first.troubles] == [trouble.name for trouble in again.troubles] == ["d"]
+        assert folder.lace.store.cursor().record == before  # neither is taken for deleted
 
 
 def test_files_are_synced_together_only_where_that_counts(mounted: Mounted, vfat: Path, tmp_path: Path) -> None:

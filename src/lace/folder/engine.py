@@ -131,9 +131,15 @@ class Folder:
         self._closed: dict[str, str] = {}
         self._looked_ns = 0  # when this round began, by the clock of the disk
 
-    def rounds(self, *, go_on: bool = False, at_most: int = 8) -> RoundReport:
-        """Rounds until nothing is left to do; what they did together, and what the last one left to people."""
+    def rounds(self, *, go_on: bool = False, at_most: int = 8, expects_news: bool = False) -> RoundReport:
+        """Rounds until nothing is left to do; what they did together, and what the last one left to people.
+
+        Without news it first looks whether anything changed at all, which takes less time and memory than a round.
+        """
         total = RoundReport()
+        if not expects_news and self._is_at_rest_still():
+            total.contested = _beside(self.memory.contested())
+            return total
         for _ in range(at_most):
             report = self.round(go_on=go_on)
             total.done.update(report.done)
@@ -142,6 +148,25 @@ class Folder:
             if report.is_at_rest or report.stopped or not report.done.total() or self._has_settled(report):
                 break
         return total
+
+    def _is_at_rest_still(self) -> bool:
+        """Whether lace and folder look as they did when nothing was left to do."""
+        if not (self.memory.moment and self.disk.is_there() and self._may_rest()):
+            return False
+        left = len(self.memory.agreed)
+
+        def compare(path: FilePath, found: Found) -> None:
+            nonlocal left
+            executable = found.executable if self.disk.keeps_executable else None
+            if not self.memory.is_as(name_of(path), found.kind, executable, found.looked):
+                raise ChangedMeanwhile("the folder is not as it was")
+            left -= 1
+
+        try:
+            closed = self.disk.walk(self._ignored, compare)
+        except LaceError:
+            return False
+        return not closed and not left
 
     def _has_settled(self, report: RoundReport) -> bool:
         """Whether what was seen on disk is all in the lace after a round that wrote nothing, and nothing else came."""
@@ -184,7 +209,7 @@ class Folder:
             report.stopped = stopped
             return report
         self._take_steps(steps, report)
-        report.contested = _contested(self.tree.shown)
+        report.contested = _beside((name, one.beside) for name, one in self.tree.shown.items() if one.beside)
         self._note_rest(report, is_at_rest=report.is_at_rest)
         return report
 
@@ -216,7 +241,7 @@ class Folder:
         if found.kind is FileKind.FOLDER:
             return Item("", FileKind.FOLDER)
         last = self.memory.agreed.get(name)
-        if last is not None and self.memory.looked.get(name) == found.looked and last.item.kind is found.kind:
+        if last is not None and self.memory.looked(name) == found.looked and last.item.kind is found.kind:
             return Item(last.item.content, found.kind, self._is_executable(name, found))
         if found.kind is FileKind.LINK:
             target = self.disk.link_target(path)
@@ -294,7 +319,7 @@ class Folder:
 
     def _may_rest(self) -> bool:
         """Whether nothing has changed in the lace since nothing was left to do, so that it need not be read."""
-        return self.tree.rest_at(self.memory.folder, self.memory.moment, self.memory.agreed)
+        return self.tree.rest_at(self.memory.folder, self.memory.moment)
 
     def _at_risk(self, steps: Sequence[FolderStep], files: int) -> Stopped | None:
         for do, question, where in (
@@ -584,11 +609,11 @@ class Folder:
             return None  # a part of it is not here yet
 
 
-def _contested(shown: dict[str, ShownItem]) -> dict[str, list[str]]:
+def _beside(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """By contested file the names of those beside it."""
     found: dict[str, list[str]] = {}
-    for name, one in shown.items():
-        if one.beside:
-            found.setdefault(one.beside, []).append(name)
+    for name, of in names:
+        found.setdefault(of, []).append(name)
     return found
 
 

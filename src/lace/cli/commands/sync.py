@@ -320,7 +320,7 @@ def _follow(
         is_told = False
         while True:
             exchange()
-            report = folder.rounds(go_on=go_on)
+            report = folder.rounds(go_on=go_on, expects_news=news.is_told)
             exchange()
             teller.tell(report)
             if report.stopped is not None:
