@@ -25,13 +25,13 @@ from lace.folder.disk import (
     Found,
     NoteFound,
     StableFile,
-    is_ours,
 )
 from lace.folder.engine import Folder, RoundReport
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory, Signature
 from lace.notation.tai import TAI
 from lace.porcelain.lace import Lace
+from lace.porcelain.openfolder import is_ours
 from lace.records.fileform import FileKind, name_of, path_of
 from lace.records.validate import validate
 from lace.runtime.clock import Clock

@@ -243,12 +243,14 @@ def test_names_that_would_lead_out_of_the_folder_are_told_and_not_written(opened
     link = {"headers": {"File-Kind": "link"}}
     for name, content, more in [
         ("^2E^2E/x", b"evil", {}), ("a^2Fb", b"evil", {}), (".lace/agreed", b"evil", {}), ("out", b"../other", link),
-        ("root", b"/etc/passwd", link), ("fine", b"fine", {}),
+        ("root", b"/etc/passwd", link), ("fine", b"fine", {}), ("d/.lace-1-2.part", b"evil", {}),
     ]:  # fmt: skip
         one.lace.put(content, group="club", app="files", name=name, **more)  # type: ignore[arg-type]
     report = one.rounds()
     assert files_of(root_of(one)) == {"fine": b"fine"}
-    assert {trouble.name for trouble in report.troubles} == {"^2E^2E/x", "a^2Fb", ".lace/agreed", "out", "root"}
+    assert {trouble.name for trouble in report.troubles} == {
+        "^2E^2E/x", "a^2Fb", ".lace/agreed", "out", "root", "d/.lace-1-2.part"}  # fmt: skip
+    assert one.lace.stat().records == 7  # and nothing is retracted
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one"]
 
 
@@ -395,3 +397,10 @@ def test_memory_says_whether_a_file_looks_as_it_did(tmp_path: Path) -> None:
         assert memory.agreed["a"] == ShownItem(Item("B.x", FileKind.FILE, True), ("P.1", "P.2"))
         assert (memory.looked("a"), memory.looked("new"), memory.looked("gone")) == (look, None, None)
         assert set(memory.agreed) == {"a", "new", "a (2)", "hollow"}
+
+
+def test_a_name_that_only_resembles_one_of_ours_is_somebodys_file(opened: Opened) -> None:
+    one = opened()
+    put(one, {".lace-notes.part": b"mine", "d/.lace-1.partial": b"mine too", "d/.lace-12-3.part": b"left by a process"})
+    assert one.rounds().done == {Do.TAKE: 2}
+    assert files_of(root_of(one)) == {".lace-notes.part": b"mine", "d/.lace-1.partial": b"mine too"}

@@ -20,14 +20,10 @@ from lace.errors import InvalidText, LaceError
 from lace.folder.memory import Signature
 from lace.folder.syncing import sync_files_of, syncs_all
 from lace.notation.closing import Closing
-from lace.porcelain.openfolder import CREATE, READ, OpenFolder, with_executable, write_all
+from lace.porcelain.openfolder import CREATE, OWN, READ, OpenFolder, is_ours, name_beside, with_executable, write_all
 from lace.records.fileform import FileKind
 
 FilePath = tuple[bytes, ...]
-OWN = b".lace"  # what the folder knows of itself
-_PART = b".lace-"  # a file that is being written begins like this
-_PART_END = b".part"
-
 
 WRITTEN_AT_ONCE = 512  # files under names of ours before the first takes its own
 SYNCED_TOGETHER = 16  # from here on one sync of the file system costs less than one for each file
@@ -281,7 +277,7 @@ class RealDisk(Closing):
 
     def _write_beside(self, write: FileWrite, number: int, *, sync: bool) -> bytes | Exception:
         """Write a file under a name of ours in the folder it belongs to; that name."""
-        beside = _PART + b"%d-%d" % (os.getpid(), number) + _PART_END
+        beside = name_beside(number)
         try:
             parent = self._parent(write.path, make=True)
             mode = 0o777 if write.executable else 0o666
@@ -349,7 +345,7 @@ class RealDisk(Closing):
         if expected is None:
             os.symlink(target, path[-1], dir_fd=parent)
         else:
-            beside = _PART + b"%d" % os.getpid() + _PART_END
+            beside = name_beside(0)
             os.symlink(target, beside, dir_fd=parent)
             os.rename(beside, path[-1], src_dir_fd=parent, dst_dir_fd=parent)
         return self._now(path)
@@ -394,11 +390,6 @@ class RealDisk(Closing):
 
 
 _NO_LOOK = Signature(0, 0, 0, 0)
-
-
-def is_ours(path: FilePath) -> bool:
-    """Whether a path is ours to write and nobody's file."""
-    return path[0] == OWN or (path[-1].startswith(_PART) and path[-1].endswith(_PART_END))
 
 
 def _found(there: os.stat_result) -> Found | None:

@@ -26,7 +26,7 @@ from lace.porcelain.bulkreading import RECORDS_AT_ONCE, ReadContent, contents
 from lace.porcelain.content import Content
 from lace.porcelain.cutting import cut_content
 from lace.porcelain.lace import Lace
-from lace.porcelain.openfolder import in_the_way
+from lace.porcelain.openfolder import NAME_OF_OURS, in_the_way, is_ours
 from lace.porcelain.putting import PutBatch, PutVerbs, put_files
 from lace.porcelain.smallfiles import LARGEST as SMALL_BYTES
 from lace.porcelain.smallfiles import SmallFile
@@ -280,9 +280,9 @@ class Folder:
                 if report is not None:
                     report.troubles.append(Trouble(name, str(error)))
                 continue
-            if path[0] == b".lace":
+            if is_ours(path):
                 if report is not None:
-                    report.troubles.append(Trouble(name, "this name belongs to the folder itself"))
+                    report.troubles.append(Trouble(name, NAME_OF_OURS))
                 continue
             if not (
                 self._is_below_ignored(path[:-1], above) or self._ignored(path, shown.item.kind is FileKind.FOLDER)

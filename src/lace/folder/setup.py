@@ -14,12 +14,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from lace.errors import InvalidInput, NotFound, StoreError
-from lace.folder.disk import OWN, RealDisk
+from lace.folder.disk import RealDisk
 from lace.folder.engine import Folder, FolderLimits
 from lace.folder.ignoring import IGNORE_FILE, ignoring
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory
 from lace.porcelain.lace import Lace
+from lace.porcelain.openfolder import OWN
 from lace.records.coordinate import parse_prefix
 from lace.values import dataclass
 

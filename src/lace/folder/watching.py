@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lace.folder.disk import OWN, is_ours
 from lace.porcelain.lace import Lace
+from lace.porcelain.openfolder import OWN, is_ours
 
 SETTLE_MS = 20  # files written together come as one piece of news
 WITHOUT_WATCHER_S = 5.0
