@@ -27,6 +27,7 @@ FilePath = tuple[bytes, ...]
 
 WRITTEN_AT_ONCE = 512  # files under names of ours before the first takes its own
 SYNCED_TOGETHER = 16  # from here on one sync of the file system costs less than one for each file
+NOT_KEPT = "neither a file nor a link nor a folder"
 SAME_NAME = "this file system takes its name for that of another file here"
 
 
@@ -198,7 +199,7 @@ class RealDisk(Closing):
                 except FileNotFoundError:
                     continue
                 if found is None:
-                    closed[path] = "neither a file nor a link nor a folder"
+                    closed[path] = NOT_KEPT
                 else:
                     note(path, found)
         return is_full

@@ -12,7 +12,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from lace.errors import InvalidInput, InvalidText, LaceError
-from lace.folder.disk import ChangedMeanwhile, Disk, FilePath, FileWrite, Found, StableFile
+from lace.folder.disk import NOT_KEPT, ChangedMeanwhile, Disk, FilePath, FileWrite, Found, StableFile
 from lace.folder.lacetree import FolderPlace, LaceTree, blob_id
 from lace.folder.memory import Memory, Signature
 from lace.folder.merging import common_base, merged
@@ -46,6 +46,7 @@ from lace.values import dataclass
 _Kept = tuple[FolderStep, ShownItem | None, Found | None]
 Ignored = Callable[[FilePath, bool], bool]
 _UNREAD = "?"  # the content of a new file that nobody has read yet
+_LASTING = frozenset({"file-link", "file-name"})  # rules about what no folder can keep
 _OLD_ENOUGH_NS = 2 * SECOND_NS  # file systems may keep times by two seconds: a file that is newer is read again
 
 
@@ -84,6 +85,7 @@ class Trouble:
     name: str
     why: str
     is_passing: bool = False  # it will be tried again and may well work then
+    is_lasting: bool = False  # no folder can keep it, so it is enough to say so once
 
 
 @dataclass(slots=True)
@@ -223,14 +225,14 @@ class Folder:
         for path, why in scan.closed.items():
             name = name_of(path) if path else ""
             self._closed[name] = why
-            report.troubles.append(Trouble(name, why))
+            report.troubles.append(Trouble(name, why, is_lasting=why == NOT_KEPT))
         for path, found in scan.found.items():
             name = name_of(path)
             try:
                 item = self._item(name, path, found)
             except (OSError, LaceError) as error:
-                self._closed[name] = why = _told(error)
-                report.troubles.append(Trouble(name, why, isinstance(error, ChangedMeanwhile)))
+                self._closed[name] = _told(error)
+                report.troubles.append(_trouble(name, error))
                 continue
             self._found[name] = found
             items[name] = item
@@ -278,11 +280,11 @@ class Folder:
                 path = path_of(name)
             except InvalidText as error:
                 if report is not None:
-                    report.troubles.append(Trouble(name, str(error)))
+                    report.troubles.append(_trouble(name, error))
                 continue
             if is_ours(path):
                 if report is not None:
-                    report.troubles.append(Trouble(name, NAME_OF_OURS))
+                    report.troubles.append(Trouble(name, NAME_OF_OURS, is_lasting=True))
                 continue
             if not (
                 self._is_below_ignored(path[:-1], above) or self._ignored(path, shown.item.kind is FileKind.FOLDER)
@@ -348,7 +350,7 @@ class Folder:
                 if self._bring(step):
                     self._count(step, report)
             except (OSError, LaceError) as error:
-                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                report.troubles.append(_trouble(step.name, error))
             if step.do is Do.BLOCKED:
                 report.troubles.append(Trouble(step.name, "a file and a folder have the same name; rename one of them"))
         for start in range(0, len(files), RECORDS_AT_ONCE):
@@ -371,7 +373,7 @@ class Folder:
         for result in self.disk.write_each(self._file_writes(steps, begun, report)):
             step = begun.popleft()
             if isinstance(result, Exception):
-                report.troubles.append(Trouble(step.name, _told(result), isinstance(result, ChangedMeanwhile)))
+                report.troubles.append(_trouble(step.name, result))
                 continue
             self._agree(step.name, step.shown, result)
             self._count(step, report)
@@ -384,7 +386,7 @@ class Folder:
             try:
                 write = self._file_write(step, read)
             except (OSError, LaceError) as error:
-                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                report.troubles.append(_trouble(step.name, error))
                 continue
             begun.append(step)
             yield write
@@ -488,7 +490,7 @@ class Folder:
                     item, version = self._take(batch, step, found, tai)
                     kept.append((step, ShownItem(item, (version,)), found))
                 except (OSError, LaceError) as error:
-                    report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                    report.troubles.append(_trouble(step.name, error))
         for step, shown, found_then in kept:
             self._agree(step.name, shown, found_then)
             if shown is not None:
@@ -514,7 +516,7 @@ class Folder:
                 data = self.disk.read(path_of(step.name), found)
                 tai = self._time_after(step.bases) if step.bases else now
             except (OSError, LaceError) as error:
-                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                report.troubles.append(_trouble(step.name, error))
                 continue
             said = Attributes(FileKind.FILE, self._items[step.name].executable, found.looked.mtime_ns)
             headers = (*base_headers(step.bases), *said.headers())
@@ -644,6 +646,11 @@ def _pieces(file: StableFile) -> Iterator[bytes]:
 
 def _is_below(name: str, closed: str) -> bool:
     return not closed or name.startswith(f"{closed}/")
+
+
+def _trouble(name: str, error: Exception) -> Trouble:
+    is_lasting = isinstance(error, InvalidInput) and error.rule in _LASTING
+    return Trouble(name, _told(error), isinstance(error, ChangedMeanwhile), is_lasting)
 
 
 def _told(error: Exception) -> str:

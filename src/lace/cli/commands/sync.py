@@ -21,7 +21,7 @@ from lace.cli.output.output import json_option, print_json, print_warning, say
 from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
-    from lace.folder.engine import Folder, RoundReport
+    from lace.folder.engine import Folder, RoundReport, Trouble
     from lace.folder.setup import FolderSettings
     from lace.porcelain.lace import Lace
 
@@ -100,7 +100,7 @@ def command(
         open_lace(path, create=not path.exists(), keys=user_ring()) as lace,
         opened_folder(directory, settings, lace) as folder,
     ):
-        teller = Teller(quiet=quiet, as_json=as_json)
+        teller = Teller(directory, quiet=quiet, as_json=as_json)
         if not (quiet or as_json or folder.disk.keeps_executable):
             say(f"{directory} cannot keep which files may be executed; the lace does", err=True)
         exchange = _exchange(lace, settings, address, links)
@@ -180,9 +180,16 @@ def _joined(first: RoundReport, second: RoundReport) -> RoundReport:
 
 
 class Teller:
-    """Prints what rounds did: what needs a person always, the rest unless it is to be quiet."""
+    """Prints what rounds did: what needs a person always, the rest unless it is to be quiet.
 
-    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+    What no folder can keep is told once, not in every run: nobody can do anything about it here.
+    """
+
+    def __init__(self, directory: Path, *, quiet: bool, as_json: bool) -> None:
+        from lace.folder.setup import told_before
+
+        self._directory = directory
+        self._known = told_before(directory)
         self._quiet = quiet
         self._as_json = as_json
         self._told: tuple[object, ...] = ()
@@ -200,6 +207,7 @@ class Teller:
         if open_matters != self._told or self._as_json:
             self._told = open_matters
             self._tell_matters(report)
+            self._note_lasting(report)
         sys.stdout.flush()
 
     def _tell_matters(self, report: RoundReport) -> None:
@@ -212,11 +220,22 @@ class Teller:
             return
         if report.stopped is not None:
             print_warning(f"{report.stopped.text} Nothing was done; --yes goes on.")
-        for trouble in report.troubles:
+        for trouble in self._needing_people(report):
             print_warning(f"{trouble.name or 'the folder'}: {trouble.why}")
         for name, beside in sorted(report.contested.items()):
             versions = count_of(len(beside) + 1, "version")
             print_warning(f"{name}: {versions} in conflict; remove what you do not need: {', '.join(sorted(beside))}")
+
+    def _needing_people(self, report: RoundReport) -> list[Trouble]:
+        """Troubles but those that last and were told by an earlier run."""
+        return [one for one in report.troubles if not one.is_lasting or one.name not in self._known]
+
+    def _note_lasting(self, report: RoundReport) -> None:
+        from lace.folder.setup import note_told, told_before
+
+        lasting = {one.name for one in report.troubles if one.is_lasting}
+        if report.stopped is None and lasting != told_before(self._directory):
+            note_told(self._directory, lasting)
 
     def tell_sum(self, report: RoundReport) -> None:
         """Print how much a run did."""
@@ -228,7 +247,8 @@ class Teller:
 
     def exit_code(self, report: RoundReport) -> ExitCode:
         """Whether something needs a person."""
-        return ExitCode.BAD if report.stopped or report.troubles or report.contested else ExitCode.OK
+        is_open = report.stopped or self._needing_people(report) or report.contested
+        return ExitCode.BAD if is_open else ExitCode.OK
 
 
 def _exchange(lace: Lace, settings: FolderSettings, peer: Any, links: dict[str, Any]) -> Callable[[], ExitCode]:
