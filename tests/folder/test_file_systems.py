@@ -17,12 +17,14 @@ from pathlib import Path
 import pytest
 
 import lace
+from lace.errors import StoreError
 from lace.folder.disk import RealDisk
 from lace.folder.engine import Folder, FolderLimits
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory
 from lace.folder.planner import Do
 from lace.folder.syncing import kind_of, syncs_all
+from lace.folder.trees import Item, ShownItem
 from lace.porcelain.exchange import interlace
 from lace.records.fileform import Attributes, FileKind, read_attributes
 
@@ -108,6 +110,17 @@ def test_a_full_file_system_takes_what_fits_and_the_rest_once_there_is_room(moun
         subprocess.run(["mount", "-o", "remount,size=16m", str(root)], check=True)
         assert not folder.rounds().troubles
         assert files_of(root) == files
+
+
+def test_a_disk_without_any_room_for_what_was_agreed_is_told_with_its_place(mounted: Mounted, tmp_path: Path) -> None:
+    root = mounted("tmpfs", "size=64k")
+    memory = Memory(root / "agreed")
+    (root / "rest").write_bytes(bytes(60 << 10))
+    memory.agree("a" * 6_000, ShownItem(Item("B.x"), ("P.1",)), None)
+    for told in (memory.flush, memory.close):
+        with pytest.raises(StoreError, match=r"agreed: No space left on device; the files are as they should be"):
+            told()
+    memory.close()  # a second time does nothing
 
 
 def test_a_read_only_file_system_loses_nothing_and_is_told(mounted: Mounted, tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from lace.errors import StoreError
 from lace.folder.trees import Item, ShownItem
 from lace.notation.closing import Closing
 from lace.notation.digest import digest
@@ -152,12 +154,24 @@ class Memory(Closing):
         return f"{name}\t{self._known.get(name, _GONE).decode()}"
 
     def _append(self, text: str) -> None:
-        self._file.write(_checked(text))
+        with self._errors():
+            self._file.write(_checked(text))
         self._lines += 1
 
     def flush(self) -> None:
         """Hand everything to the system, so that it outlives this process."""
-        self._file.flush()
+        with self._errors():
+            self._file.flush()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            message = (
+                f"{self.path}: {error.strerror}; the files are as they should be, and the next run compares them again"
+            )
+            raise StoreError(message) from None
 
     def _rewrite(self) -> None:
         beside = self.path.with_suffix(".new")
@@ -181,10 +195,15 @@ class Memory(Closing):
 
     def close(self) -> None:
         """Keep what was noted; a second time does nothing."""
-        if not self._file.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+        if self._file.closed:
+            return
+        try:
+            with self._errors():
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        finally:
+            with suppress(OSError):  # it would write once more what could not be written
+                self._file.close()
 
 
 def _checked(text: str) -> str:
