@@ -7,7 +7,7 @@ one path is told and stops no other; what puts many files at risk stops the roun
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 
@@ -265,7 +265,7 @@ class Folder:
         known = self.memory.agreed.get(name) or self.tree.shown.get(name)
         return known is not None and known.item.executable
 
-    def _visible(self, tree: dict[str, ShownItem], report: RoundReport | None) -> dict[str, ShownItem]:
+    def _visible(self, tree: Mapping[str, ShownItem], report: RoundReport | None) -> dict[str, ShownItem]:
         """A tree without what is ignored, has no path, or could not be looked at."""
         found = {}
         above: dict[FilePath, bool] = {}  # whether a folder is ignored, or one that it is in

@@ -63,9 +63,7 @@ def _note_named_lace(ctx: click.Context, _: click.Parameter, path: str | None) -
 @click.option("-q", "--quiet", is_flag=True, help="Print only what needs a person.")
 @link_options
 @json_option
-@click.pass_context
 def command(
-    ctx: click.Context,
     directory: Path,
     address: Any,
     lace_path: str | None,
@@ -89,7 +87,7 @@ def command(
     `lace mount`.
     """
     if on_demand:
-        _show(ctx, directory, address, lace_path, at, links, quiet=quiet, is_other=once or yes or as_json or bool(sign))
+        _show(directory, address, lace_path, at, links, quiet=quiet, is_other=once or yes or as_json or bool(sign))
         return ExitCode.OK
     from lace.folder.setup import opened_folder
     from lace.porcelain.lace import open_lace
@@ -117,7 +115,6 @@ def command(
 
 
 def _show(
-    ctx: click.Context,
     directory: Path,
     address: Any,
     lace_path: str | None,
@@ -145,7 +142,9 @@ def _show(
     directory.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         open_lace(path, create=True, keys=user_ring()).close()
-    ctx.invoke(mount, path=path, directory=directory, address=address, at=at, quiet=quiet, **links)
+    click.get_current_context().invoke(
+        mount, path=path, directory=directory, address=address, at=at, quiet=quiet, **links
+    )
 
 
 def _settings(directory: Path, lace_path: str | None, at: str | None, sign: str | None) -> FolderSettings:
