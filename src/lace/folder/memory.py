@@ -36,7 +36,7 @@ class Signature(NamedTuple):
     inode: int
 
 
-class Agreed(Mapping[str, ShownItem]):
+class AgreedTree(Mapping[str, ShownItem]):
     """What both sides agreed on, by name; each is read from its line when it is asked for."""
 
     def __init__(self, lines: Mapping[str, bytes]) -> None:
@@ -62,7 +62,7 @@ class Memory(Closing):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._known: dict[str, bytes] = {}  # by name, its line without name and check
-        self.agreed = Agreed(self._known)
+        self.agreed = AgreedTree(self._known)
         self.moment = ""  # of the lace, when both were at rest
         self._lines = 0
         good = self._load()
