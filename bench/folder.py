@@ -411,10 +411,11 @@ def report_of(found: Found) -> Report:
     for name, figure in found.items():
         if name.startswith("syncthing"):
             report.note(f"{name}: {figure}")
-    report.note(f"a change arrives after at most {found['lace: a change arrives, longest s']} s of fifteen")
-    report.note(
-        "`cp -a`, b3sum, taking in and checking out run one after the other; `cp` syncs nothing, a lace is durable"
-    )
+    report.note(f"the slowest of fifteen changes arrived after {found['lace: a change arrives, longest s']} s")
+    report.note("`cp -a`, b3sum, taking in and checking out ran one after the other; a lace is durable, a copy is not")
+    if found["load"] > 2 * (os.cpu_count() or 1):
+        busy = f"others used the machine meanwhile (load {found['load']} on {os.cpu_count()} cores)"
+        report.note(f"{busy}: seconds are several times what they are alone; bytes, memory and ratios of one run count")
     return report
 
 
@@ -450,6 +451,7 @@ def main() -> None:
                 report_of(found).end(is_whole=True)
             else:
                 new = steps[name](work)
+                new["load"] = max(found.get("load", 0), round(os.getloadavg()[0]))
                 for what, figure in new.items():
                     print(f"{what:45} {figure}", file=sys.stderr, flush=True)
                 kept.write_text(json.dumps(found | new, indent=1) + "\n", encoding="utf-8")
