@@ -372,7 +372,7 @@ def step_live(work: Path, files: int) -> Found:
     return {"live files": files} | live_lace(home, home / "one", home / "other", files)
 
 
-def report_of(found: Found) -> Report:
+def report_of(found: Found, notes: Sequence[str] = ()) -> Report:
     """The figures as a report; a step that was not run is a figure that is missed."""
     report = Report.start(
         "folder", "A folder that follows a lace", columns=["what", "seconds", "CPU seconds", "memory"]
@@ -414,8 +414,13 @@ def report_of(found: Found) -> Report:
     report.note(f"the slowest of fifteen changes arrived after {found['lace: a change arrives, longest s']} s")
     report.note("`cp -a`, b3sum, taking in and checking out ran one after the other; a lace is durable, a copy is not")
     if found["load"] > 2 * (os.cpu_count() or 1):
+        for claim in report.claims:
+            if "bytes" not in str(claim["text"]) and "memory" not in str(claim["text"]):
+                claim |= {"got": f"{claim['got']}, not settled", "ok": False}
         busy = f"others used the machine meanwhile (load {found['load']} on {os.cpu_count()} cores)"
-        report.note(f"{busy}: seconds are several times what they are alone; bytes, memory and ratios of one run count")
+        report.note(f"{busy}: times and their ratios swing by several times and settle nothing; bytes and memory count")
+    for note in notes:
+        report.note(note)
     return report
 
 
@@ -428,6 +433,7 @@ def main() -> None:
     parser.add_argument("--many-files", type=int, default=1_000_000)
     parser.add_argument("--work", type=Path, help="where files and figures stay between steps")
     parser.add_argument("--step", help="one step: files, git, take, hub, changes, syncthing, live, million or report")
+    parser.add_argument("--note", action="append", default=[], help="a sentence that the report ends with")
     asked = parser.parse_args()
     files, live, many = (2_000, 500, 2_000) if asked.quick else (asked.files, asked.live_files, asked.many_files)
     steps: dict[str, Callable[[Path], Found]] = {
@@ -448,7 +454,7 @@ def main() -> None:
         for name in [asked.step] if asked.step else [*steps, "report"]:
             found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
             if name == "report":
-                report_of(found).end(is_whole=True)
+                report_of(found, asked.note).end(is_whole=True)
             else:
                 new = steps[name](work)
                 new["load"] = max(found.get("load", 0), round(os.getloadavg()[0]))
