@@ -1,9 +1,10 @@
-"""A folder that follows a lace beside `cp`, b3sum, git, rsync and Syncthing: seconds, CPU seconds, memory and bytes.
+"""A folder that follows a lace beside `cp`, b3sum, rsync, git and Syncthing: seconds, CPU seconds, memory and bytes.
 
-.venv/bin/python bench/folder.py --files 100000 --bytes 1000000000 --out bench/results/folder.json
+.venv/bin/python bench/folder.py [--quick]
 
-`--live` measures what goes on while folders are kept in step (`--live-files` of them), and nothing else; what is found
-is added to what the file of `--out` says already.
+Each step can be run by itself, on a quiet machine, and what it found is kept beside its files:
+
+.venv/bin/python bench/folder.py --work /tmp/folder --step files|git|take|hub|changes|syncthing|live|million|report
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+from report import Report
 
 LACE = [sys.executable, "-m", "lace.cli"]
 AT = ["--at", "//bench//files"]
@@ -64,61 +68,106 @@ def stored(lace: Path) -> int:
     return int(json.loads(said)["stored_bytes"])
 
 
-def run(work: Path, files: int, size: int) -> dict[str, object]:
-    """Every figure of one run."""
-    found: dict[str, object] = {"files": files, "bytes": size}
-    one, other, hub = work / "one", work / "other", work / "hub.lace"
+Found = dict[str, Any]
+
+
+def step_files(work: Path, files: int, size: int) -> Found:
+    """The files, and a copy of them by rsync."""
+    one = work / "one"
     make(one, files, size)
     os.sync()
-    found["cp -a"] = timed(["cp", "-a", one, work / "copy"], work)
-    hash_all = (
-        "import sys, blake3, pathlib\nfor path in pathlib.Path(sys.argv[1]).rglob('*'):\n"
-        "    path.is_file() and blake3.blake3(path.read_bytes()).digest()"
-    )
-    found["blake3 of all"] = timed([sys.executable, "-c", hash_all, one], work)
-    if shutil.which("b3sum"):
-        found["b3sum of all"] = timed(["sh", "-c", 'find "$1" -type f -print0 | xargs -0 b3sum', "sh", one], work)
-    shutil.rmtree(work / "copy")
+    found: Found = {"files": files, "bytes": size}
+    hash_all = 'find "$1" -type f -print0 | xargs -0 b3sum'
+    found["b3sum of all"] = timed(["sh", "-c", hash_all, "sh", one], work)
     if shutil.which("rsync"):
         found["rsync -a"] = timed(["rsync", "-a", f"{one}/", work / "rsynced"], work)
+        found["rsync -a, nothing changed"] = timed(["rsync", "-a", f"{one}/", work / "rsynced"], work)
         shutil.rmtree(work / "rsynced")
+    return found
+
+
+def step_git(work: Path) -> Found:
+    """The same files as a commit."""
+    one = work / "one"
+    found: Found = {}
     git: list[str | Path] = ["git", "-C", one, "-c", "user.name=x", "-c", "user.email=x@x", "-c", "gc.auto=0"]
     timed([*git, "init", "-q"], work)
     found["git add"] = timed([*git, "add", "."], work)
     found["git commit"] = timed([*git, "commit", "-q", "-m", "x"], work)
     found["git status, nothing changed"] = timed([*git, "status", "-s"], work)
     shutil.rmtree(one / ".git")
+    return found
 
-    sync: list[str | Path] = [*LACE, "sync"]
-    timed([*LACE, "init", hub], work)
-    found["take-in"] = timed([*sync, one, "--once", "--quiet", *AT], work)
+
+def step_take(work: Path) -> Found:
+    """In, nothing changed, and out, beside `cp -a` and b3sum in the same minute."""
+    one = work / "one"
+    found: Found = {}
+    for name in ("copy", "out"):
+        shutil.rmtree(work / name, ignore_errors=True)
+    shutil.rmtree(one / ".lace", ignore_errors=True)
+    os.sync()
+    found["cp -a"] = timed(["cp", "-a", one, work / "copy"], work)
+    found["b3sum of all"] = timed(["sh", "-c", 'find "$1" -type f -print0 | xargs -0 b3sum', "sh", one], work)
+    found["take-in"] = timed([*LACE, "sync", one, "--once", "--quiet", *AT], work)
+    shutil.rmtree(work / "copy")
     time.sleep(2.5)
-    found["second run, after a look"] = timed([*sync, one, "--once", "--quiet"], work)
-    found["nothing changed"] = timed([*sync, one, "--once", "--quiet"], work)
-    found["to the hub"] = timed([*sync, one, hub, "--once", "--quiet"], work)
-    found["from the hub and out"] = timed([*sync, other, hub, "--once", "--quiet", *AT], work)
+    timed([*LACE, "sync", one, "--once", "--quiet"], work)  # what was new when it was stored is read once more
+    found["nothing changed"] = timed([*LACE, "sync", one, "--once", "--quiet"], work)
+    os.sync()
     found["checkout"] = timed([*LACE, "checkout", one / ".lace" / "folder.lace", work / "out", "--quiet"], work)
     shutil.rmtree(work / "out")
+    return found
 
+
+def step_hub(work: Path) -> Found:
+    """Through a lace between two folders."""
+    found: Found = {}
+    hub = work / "hub.lace"
+    timed([*LACE, "init", hub], work)
+    found["to the hub"] = timed([*LACE, "sync", work / "one", hub, "--once", "--quiet"], work)
+    found["from the hub and out"] = timed([*LACE, "sync", work / "other", hub, "--once", "--quiet", *AT], work)
+    return found
+
+
+def step_changes(work: Path) -> Found:
+    """A tree under another name, and one byte more."""
+    found: Found = {}
+    one = work / "one"
     own = one / ".lace" / "folder.lace"
     before = stored(own)
     (one / "moved").mkdir()
-    moved = sorted(path for path in one.iterdir() if path.name.isdigit())[: max(1, files // PER_FOLDER // 10)]
+    folders = sorted(path for path in one.iterdir() if path.name.isdigit())
+    moved = folders[: max(1, len(folders) // 10)]
     count = sum(len(list(path.iterdir())) for path in moved)
     for path in moved:
         path.rename(one / "moved" / path.name)
-    found["rename"] = timed([*sync, one, "--once", "--quiet"], work)
+    found["rename"] = timed([*LACE, "sync", one, "--once", "--quiet"], work) | {"files": count}
     found["rename, bytes a file"] = round((stored(own) - before) / count)
-
     big = one / "big"
     big.write_bytes(random.Random(2).randbytes(100_000_000))
-    timed([*sync, one, "--once", "--quiet"], work)
+    timed([*LACE, "sync", one, "--once", "--quiet"], work)
     before = stored(own)
     content = big.read_bytes()
     big.write_bytes(content[:30_000_000] + b"!" + content[30_000_000:])
-    found["one byte into 100 MB"] = timed([*sync, one, "--once", "--quiet"], work)
+    found["one byte into 100 MB"] = timed([*LACE, "sync", one, "--once", "--quiet"], work)
     found["one byte into 100 MB, bytes stored"] = stored(own) - before
-    found["lace file, MB"] = round(own.stat().st_size / 1e6, 1)
+    return found
+
+
+def step_million(work: Path, files: int) -> Found:
+    """Many small files: the memory of a run that finds nothing changed, beyond that of an empty folder."""
+    many, none = work / "many", work / "none"
+    none.mkdir()
+    make(many, files, 10 * files)
+    found: Found = {"many files": files}
+    found["many: take-in"] = timed([*LACE, "sync", many, "--once", "--quiet", *AT], work)
+    timed([*LACE, "sync", none, "--once", "--quiet", *AT], work)
+    time.sleep(2.5)
+    timed([*LACE, "sync", many, "--once", "--quiet"], work)
+    found["many: nothing changed"] = timed([*LACE, "sync", many, "--once", "--quiet"], work)
+    found["many: an empty folder"] = timed([*LACE, "sync", none, "--once", "--quiet"], work)
+    shutil.rmtree(many)
     return found
 
 
@@ -238,7 +287,7 @@ def live_lace(work: Path, one: Path, other: Path, files: int) -> dict[str, objec
             last = other / "moved" / moved[-1].name
             wait_until(lambda: last.is_dir() and _files(other) == _files(one), 240, "a renamed tree")
             found["lace: renamed files"] = count
-            found["lace: a rename, bytes a file on both wires"] = round((door.bytes - before_bytes) / count)
+            found["lace: a rename, bytes a file on each wire"] = round((door.bytes - before_bytes) / count / 2)
             big = random.Random(3).randbytes(100_000_000)
             (one / "big").write_bytes(big)
             wait_until(lambda: _size(other / "big") == len(big), 240, "100 MB")
@@ -304,42 +353,114 @@ def live_syncthing(work: Path, one: Path, other: Path, delay_s: int) -> dict[str
     return found
 
 
-def live(work: Path, files: int, size: int) -> dict[str, object]:
-    """Every figure of folders that are kept in step."""
-    make(work / "one", files, size)
-    (work / "other").mkdir()
-    found: dict[str, object] = {"live files": files, "live bytes": size}
+def step_syncthing(work: Path) -> Found:
+    """The same small change in folders that Syncthing keeps in step."""
+    found: Found = {}
     if shutil.which("syncthing"):
         for delay_s in (1, 10):
-            for side in "ab":
-                (work / f"{side}{delay_s}").mkdir()
             make(work / f"a{delay_s}", 500, 5_000_000)
+            (work / f"b{delay_s}").mkdir()
             found |= live_syncthing(work, work / f"a{delay_s}", work / f"b{delay_s}", delay_s)
-    return found | live_lace(work, work / "one", work / "other", files)
+    return found
+
+
+def step_live(work: Path, files: int) -> Found:
+    """Two folders that are kept in step over a hub."""
+    home = work / "live"
+    make(home / "one", files, files * 10_000)
+    (home / "other").mkdir()
+    return {"live files": files} | live_lace(home, home / "one", home / "other", files)
+
+
+def report_of(found: Found, notes: Sequence[str] = ()) -> Report:
+    """The figures as a report; a step that was not run is a figure that is missed."""
+    report = Report.start(
+        "folder", "A folder that follows a lace", columns=["what", "seconds", "CPU seconds", "memory"]
+    )
+    for name, figure in found.items():
+        if isinstance(figure, dict):
+            memory = f"{figure['peak_mb']:.0f} MB" if figure["peak_mb"] > 20 else ""
+            report.row(name, figure["seconds"], figure["cpu_s"], memory)
+
+    def ratio(unit: str, of: str, *to: str) -> float:
+        return round(sum(float(found[one][unit]) for one in to) / float(found[of][unit]), 2)
+
+    count = f"{found['files']:,} files, {found['bytes'] / 1e9:.1f} GB"
+    for unit, said in (("seconds", "time"), ("cpu_s", "CPU time")):
+        report.at_least(f"{count}: taking in, {said} of `cp -a` and b3sum", wanted=0.4,
+                        got=ratio(unit, "take-in", "cp -a", "b3sum of all"))  # fmt: skip
+        report.at_least(f"{count}: checking out, {said} of `cp -a`", wanted=0.5, got=ratio(unit, "checkout", "cp -a"))
+    report.at_most(f"{count}: nothing changed", wanted=2.0, got=found["nothing changed"]["seconds"], unit=" s")
+    report.at_most(f"{count}: nothing changed, memory", wanted=100, got=found["nothing changed"]["peak_mb"], unit=" MB")
+    report.at_most("a tree under another name, bytes stored a file", wanted=1_000, got=found["rename, bytes a file"])
+    report.at_most("one byte into 100 MB, bytes stored", wanted=1_000_000,
+                   got=found["one byte into 100 MB, bytes stored"])  # fmt: skip
+    live = f"{found['live files']:,} files kept in step"
+    report.at_most(
+        f"{live}: a change arrives (p50)", wanted=0.15, got=found["lace: a change arrives, p50 s"], unit=" s"
+    )
+    report.at_most(f"{live}: idle, of one core", wanted=1.0, got=found["lace: idle CPU, %"], unit=" %")
+    report.at_most("a renamed tree, bytes a file on each of the two wires", wanted=1_000,
+                   got=found["lace: a rename, bytes a file on each wire"])  # fmt: skip
+    report.at_most("one byte into 100 MB, bytes on both wires", wanted=1_000_000,
+                   got=found["lace: one byte into 100 MB, bytes on both wires"])  # fmt: skip
+    if "many files" in found:
+        most, least = found["many: nothing changed"]["peak_mb"], found["many: an empty folder"]["peak_mb"]
+        report.at_most(f"{found['many files']:,} files: memory a file while nothing changes", wanted=300,
+                       got=round((most - least) * 1024 * 1024 / found["many files"]), unit=" B")  # fmt: skip
+    for name, figure in found.items():
+        if name.startswith("syncthing"):
+            report.note(f"{name}: {figure}")
+    report.note(f"the slowest of fifteen changes arrived after {found['lace: a change arrives, longest s']} s")
+    report.note("`cp -a`, b3sum, taking in and checking out ran one after the other; a lace is durable, a copy is not")
+    if found["load"] > 2 * (os.cpu_count() or 1):
+        for claim in report.claims:
+            if "bytes" not in str(claim["text"]) and "memory" not in str(claim["text"]):
+                claim |= {"got": f"{claim['got']}, not settled", "ok": False}
+        busy = f"others used the machine meanwhile (load {found['load']} on {os.cpu_count()} cores)"
+        report.note(f"{busy}: times and their ratios swing by several times and settle nothing; bytes and memory count")
+    for note in notes:
+        report.note(note)
+    return report
 
 
 def main() -> None:
-    """Print the figures, and keep them if asked."""
+    """Run every step, or one of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="2,000 files")
-    parser.add_argument("--files", type=int)
-    parser.add_argument("--bytes", type=int)
-    parser.add_argument("--live", action="store_true", help="folders that are kept in step")
+    parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--live-files", type=int, default=10_000)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--many-files", type=int, default=1_000_000)
+    parser.add_argument("--work", type=Path, help="where files and figures stay between steps")
+    parser.add_argument("--step", help="one step: files, git, take, hub, changes, syncthing, live, million or report")
+    parser.add_argument("--note", action="append", default=[], help="a sentence that the report ends with")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        files = asked.files or (2_000 if asked.quick else 100_000)
-        if asked.live:
-            found = live(Path(folder), asked.live_files, asked.bytes or asked.live_files * 10_000)
-        else:
-            found = run(Path(folder), files, asked.bytes or files * 10_000)
-    for name, figure in found.items():
-        print(f"{name:40} {figure}")
-    if asked.out is not None:
-        if asked.live and asked.out.exists():
-            found = json.loads(asked.out.read_text(encoding="utf-8")) | found
-        asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    files, live, many = (2_000, 500, 2_000) if asked.quick else (asked.files, asked.live_files, asked.many_files)
+    steps: dict[str, Callable[[Path], Found]] = {
+        "files": lambda work: step_files(work, files, files * 10_000),
+        "git": step_git,
+        "take": step_take,
+        "hub": step_hub,
+        "changes": step_changes,
+        "syncthing": step_syncthing,
+        "live": lambda work: step_live(work, live),
+        "million": lambda work: step_million(work, many),
+    }
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed: nothing is compiled at every start
+    with ExitStack() as stack:
+        work = asked.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        work.mkdir(parents=True, exist_ok=True)
+        kept = work / "found.json"
+        for name in [asked.step] if asked.step else [*steps, "report"]:
+            found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+            if name == "report":
+                report_of(found, asked.note).end(is_whole=True)
+            else:
+                new = steps[name](work)
+                new["load"] = max(found.get("load", 0), round(os.getloadavg()[0]))
+                for what, figure in new.items():
+                    print(f"{what:45} {figure}", file=sys.stderr, flush=True)
+                kept.write_text(json.dumps(found | new, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

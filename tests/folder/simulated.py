@@ -16,12 +16,22 @@ from pathlib import Path
 from random import Random
 
 from lace.errors import InvalidText, LaceError
-from lace.folder.disk import SAME_NAME, ChangedMeanwhile, DiskScan, FilePath, FileWrite, Found, StableFile, is_ours
+from lace.folder.disk import (
+    SAME_NAME,
+    ChangedMeanwhile,
+    DiskScan,
+    FilePath,
+    FileWrite,
+    Found,
+    NoteFound,
+    StableFile,
+)
 from lace.folder.engine import Folder, RoundReport
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory, Signature
 from lace.notation.tai import TAI
 from lace.porcelain.lace import Lace
+from lace.porcelain.openfolder import is_ours
 from lace.records.fileform import FileKind, name_of, path_of
 from lace.records.validate import validate
 from lace.runtime.clock import Clock
@@ -101,6 +111,11 @@ class SimulatedDisk:
         listed = [path for path in self.nodes if path not in full and not is_ours(path)]
         self.random.shuffle(listed)
         return DiskScan({path: self._found(path) for path in listed if not ignored(path, False)}, {})
+
+    def walk(self, ignored: Callable[[FilePath, bool], bool], note: NoteFound) -> dict[FilePath, str]:
+        for path, found in self.scan(ignored).found.items():
+            note(path, found)
+        return {}
 
     def _found(self, path: FilePath) -> Found:
         node = self.nodes[path]
@@ -187,6 +202,8 @@ class SimulatedDisk:
         self.tick()
         if self.there(path) is None:
             self.put(path, FileKind.FOLDER, b"", executable=False, time_ns=None)
+        elif path not in self.nodes:
+            raise InvalidText(SAME_NAME)
         return self._now(path)
 
     def remove(self, path: FilePath, expected: Found) -> None:

@@ -14,14 +14,16 @@ import lace
 from lace.folder.disk import RealDisk
 from lace.folder.engine import Folder, FolderLimits, FolderQuestion, RoundReport
 from lace.folder.lacetree import FolderPlace
-from lace.folder.memory import Memory
+from lace.folder.memory import Memory, Signature
 from lace.folder.planner import Do
+from lace.folder.trees import Item, ShownItem
 from lace.notation.tai import TAI
 from lace.people.kinds import PolicyKind
 from lace.people.root import Root
 from lace.porcelain.exchange import interlace
 from lace.porcelain.membership import admit, put_out, roster
 from lace.porcelain.policy import set_policy
+from lace.records.fileform import FileKind
 from lace.records.keys import SigningKey, SigningSecret
 from lace.runtime.identity.keyring import KeyRing
 
@@ -248,12 +250,14 @@ def test_names_that_would_lead_out_of_the_folder_are_told_and_not_written(opened
     link = {"headers": {"File-Kind": "link"}}
     for name, content, more in [
         ("^2E^2E/x", b"evil", {}), ("a^2Fb", b"evil", {}), (".lace/agreed", b"evil", {}), ("out", b"../other", link),
-        ("root", b"/etc/passwd", link), ("fine", b"fine", {}),
+        ("root", b"/etc/passwd", link), ("fine", b"fine", {}), ("d/.lace-1-2.part", b"evil", {}),
     ]:  # fmt: skip
         one.lace.put(content, group="club", app="files", name=name, **more)  # type: ignore[arg-type]
     report = one.rounds()
     assert files_of(root_of(one)) == {"fine": b"fine"}
-    assert {trouble.name for trouble in report.troubles} == {"^2E^2E/x", "a^2Fb", ".lace/agreed", "out", "root"}
+    assert {trouble.name for trouble in report.troubles} == {
+        "^2E^2E/x", "a^2Fb", ".lace/agreed", "out", "root", "d/.lace-1-2.part"}  # fmt: skip
+    assert one.lace.stat().records == 7  # and nothing is retracted
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one"]
 
 
@@ -381,3 +385,66 @@ def test_a_file_of_somebody_who_may_not_write_stays_on_the_disk_and_comes_in_whe
         admit(club, member.verifier, founder, called="bob")
         folder.rounds()
         assert files_of(root_of(folder)) == {"mine": b"mine", "late": b"late"}
+
+
+@pytest.mark.long
+def test_a_folder_at_rest_is_seen_to_be_so_still_tells_its_conflicts_and_notices_every_kind_of_change(
+    opened: Opened,
+) -> None:
+    one, other = opened("one"), opened("other")
+    put(one, FILES | {"c": b"base"})
+    (root_of(one) / "hollow").mkdir()
+    together(one, other)
+    put(one, {"c": b"mine"})
+    put(other, {"c": b"theirs"})
+    told = together(one, other)[0].contested
+    assert list(told) == ["c"]
+    time.sleep(2.1)  # file systems may keep times by two seconds, so what is newer is read again
+    assert one.rounds().contested == told
+    again = opened("one")
+    assert (again.rounds().contested, again.tree.cursor is not None) == (told, True)
+    root = root_of(one)
+    changes: list[tuple[Callable[[], object], dict[Do, int]]] = [
+        (lambda: (root / "a").chmod(0o755), {Do.TAKE: 1}),
+        (lambda: (root / "hollow" / "x").write_bytes(b"x"), {Do.TAKE: 1, Do.RETRACT: 1}),
+        (lambda: (root / "empty").unlink(), {Do.RETRACT: 1}),
+        (lambda: put(one, {"new": b"new"}), {Do.TAKE: 1}),
+    ]
+    for change, done in changes:
+        change()
+        report = again.rounds()
+        assert (report.done, report.contested) == (done, told)
+    again.lace.put(b"from elsewhere", group="club", app="files", name="there")
+    assert again.rounds().done == {Do.WRITE: 1}
+
+
+def test_memory_says_whether_a_file_looks_as_it_did(tmp_path: Path) -> None:
+    look = Signature(5, 10**18 + 7, 10**18 + 8, 12)
+    with Memory(tmp_path / "agreed") as memory:
+        memory.agree("a", ShownItem(Item("B.x", FileKind.FILE, True), ("P.1", "P.2")), look)
+        memory.agree("new", ShownItem(Item("B.y"), ("P.3",)), None)  # it may have changed in the same tick
+        memory.agree("a (2)", ShownItem(Item("B.z"), ("P.4",), "a"), look)
+        memory.agree("hollow", ShownItem(Item("", FileKind.FOLDER), ("P.5",)), None)
+        memory.agree("gone", ShownItem(Item("B.y"), ("P.6",)), look)
+        memory.agree("gone", None, None)
+    with Memory(tmp_path / "agreed") as memory:
+        assert memory.is_as("a", FileKind.FILE, True, look)
+        assert memory.is_as("a", FileKind.FILE, None, look)  # the disk cannot tell
+        assert not memory.is_as("a", FileKind.FILE, False, look)
+        assert not memory.is_as("a", FileKind.LINK, True, look)
+        for other in [(4, *look[1:]), (5, 4, *look[2:]), (*look[:2], 4, 12), (*look[:3], 4)]:
+            assert not memory.is_as("a", FileKind.FILE, True, Signature(*other))
+        assert not memory.is_as("new", FileKind.FILE, False, look)
+        assert not memory.is_as("gone", FileKind.FILE, False, look)
+        assert memory.is_as("hollow", FileKind.FOLDER, None, Signature(0, 0, 0, 0))
+        assert list(memory.contested()) == [("a (2)", "a")]
+        assert memory.agreed["a"] == ShownItem(Item("B.x", FileKind.FILE, True), ("P.1", "P.2"))
+        assert (memory.looked("a"), memory.looked("new"), memory.looked("gone")) == (look, None, None)
+        assert set(memory.agreed) == {"a", "new", "a (2)", "hollow"}
+
+
+def test_a_name_that_only_resembles_one_of_ours_is_somebodys_file(opened: Opened) -> None:
+    one = opened()
+    put(one, {".lace-notes.part": b"mine", "d/.lace-1.partial": b"mine too", "d/.lace-12-3.part": b"left by a process"})
+    assert one.rounds().done == {Do.TAKE: 2}
+    assert files_of(root_of(one)) == {".lace-notes.part": b"mine", "d/.lace-1.partial": b"mine too"}

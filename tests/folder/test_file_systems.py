@@ -17,14 +17,16 @@ from pathlib import Path
 import pytest
 
 import lace
+from lace.errors import StoreError
 from lace.folder.disk import RealDisk
 from lace.folder.engine import Folder, FolderLimits
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory
 from lace.folder.planner import Do
 from lace.folder.syncing import kind_of, syncs_all
+from lace.folder.trees import Item, ShownItem
 from lace.porcelain.exchange import interlace
-from lace.records.fileform import Attributes, read_attributes
+from lace.records.fileform import Attributes, FileKind, read_attributes
 
 PLACE = FolderPlace(group="club", app="files")
 MIB = 1 << 20
@@ -108,6 +110,17 @@ def test_a_full_file_system_takes_what_fits_and_the_rest_once_there_is_room(moun
         subprocess.run(["mount", "-o", "remount,size=16m", str(root)], check=True)
         assert not folder.rounds().troubles
         assert files_of(root) == files
+
+
+def test_a_disk_without_any_room_for_what_was_agreed_is_told_with_its_place(mounted: Mounted, tmp_path: Path) -> None:
+    root = mounted("tmpfs", "size=64k")
+    memory = Memory(root / "agreed")
+    (root / "rest").write_bytes(bytes(60 << 10))
+    memory.agree("a" * 6_000, ShownItem(Item("B.x"), ("P.1",)), None)
+    for told in (memory.flush, memory.close):
+        with pytest.raises(StoreError, match=r"agreed: No space left on device; the files are as they should be"):
+            told()
+    memory.close()  # a second time does nothing
 
 
 def test_a_read_only_file_system_loses_nothing_and_is_told(mounted: Mounted, tmp_path: Path) -> None:
@@ -194,6 +207,24 @@ def test_a_name_whose_case_changes_on_vfat_is_renamed_and_not_lost(vfat: Path, t
         folder.rounds()
         assert folder.lace.get("//club//files//Long Name Of It") == b"1"
         assert files_of(vfat) == {"Long Name Of It": b"1"}
+
+
+@pytest.mark.clause("082-NAME-08")
+def test_of_two_empty_folders_whose_names_fold_into_one_the_first_stays_and_the_other_is_told(
+    vfat: Path, tmp_path: Path
+) -> None:
+    with (
+        lace_with(tmp_path / "other.lace", {}) as other,
+        folder_at(vfat, own_of(tmp_path)) as folder,
+    ):
+        for name in ("d", "D"):
+            other.put(b"", group="club", app="files", name=name, headers=Attributes(FileKind.FOLDER).headers())
+        interlace(folder.lace, other, expose="none", their_expose="all")
+        before = folder.lace.store.cursor().record
+        first, again = folder.rounds(), folder.rounds()
+        assert [path.name for path in vfat.iterdir() if path.name != ".lace"] == ["D"]
+        assert [trouble.name for trouble in first.troubles] == [trouble.name for trouble in again.troubles] == ["d"]
+        assert folder.lace.store.cursor().record == before  # neither is taken for deleted
 
 
 def test_files_are_synced_together_only_where_that_counts(mounted: Mounted, vfat: Path, tmp_path: Path) -> None:

@@ -50,10 +50,10 @@ class Mount(subprocess.Popen[str]):
 
 
 @contextmanager
-def mounted(*words: str | Path, at: Path) -> Iterator[Mount]:
+def mounted(*words: str | Path, at: Path, verb: str = "mount") -> Iterator[Mount]:
     """`lace mount`, until the block ends."""
     at.mkdir(exist_ok=True)
-    process = Mount([*LACE, "mount", *map(str, words)], stderr=subprocess.PIPE, text=True)
+    process = Mount([*LACE, verb, *map(str, words)], stderr=subprocess.PIPE, text=True)
     try:
         until = time.monotonic() + 60
         while not os.path.ismount(at):
@@ -201,3 +201,14 @@ def test_a_lace_in_the_folder_that_would_hide_it_is_refused(tmp_path: Path) -> N
             [*LACE, "mount", tmp_path / "x.lace", tmp_path], capture_output=True, text=True, check=False
         ).stderr
     )
+
+
+@pytest.mark.long
+def test_sync_on_demand_shows_a_folder_over_a_new_lace(office: Path, tmp_path: Path) -> None:
+    here, at = tmp_path / "new.lace", tmp_path / "mnt"
+    words = (at, office, "--on-demand", "--lace", here, "--at", "//g//files")
+    with mounted(*words, at=at, verb="sync") as process:
+        assert (at / "deep" / "er" / "caf\udce9 {x}").read_bytes() == LARGE[:50_000]
+        assert blobs(here) == 1
+    assert process.returncode == 0, process.said
+    assert os.listdir(at) == []

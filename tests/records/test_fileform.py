@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import random
 from pathlib import Path
 from unicodedata import is_normalized
 
@@ -105,8 +108,30 @@ def test_a_version_names_what_it_takes_the_place_of() -> None:
     ("path", "target", "inside"),
     [
         ("a", "b", True), ("a/b", "../c", True), ("a/b", "../../c", False), ("a", "../x", False), ("a", "/etc", False),
-        ("a/b/c", "./../../d/../e", True), ("a", "", False), ("a", "b/../../x", False), ("a/b", "c/../../..", False),
+        ("a/b/c", "./../..//d/e", True), ("a", "", False), ("a", "b/../../x", False), ("a/b", "c/../../..", False),
+        ("a/b/c", "d/../e", False), ("a/b/c", "../d/../e", False), ("a/b", "..", True), ("a/b", "../..", False),
     ],
 )  # fmt: skip
 def test_a_link_leads_inside_or_is_not_kept(path: str, target: str, inside: bool) -> None:
     assert leads_inside(path.encode().split(b"/"), target.encode()) is inside
+
+
+@pytest.mark.clause("082-LINK-01", "082-LINK-02")
+def test_no_chain_of_links_that_are_kept_leads_out(tmp_path: Path) -> None:
+    draw = random.Random(28)
+    made = 0
+    for number in range(100):
+        root = tmp_path / str(number)
+        for folder in ("a/b", "c"):
+            (root / folder).mkdir(parents=True)
+        for place in draw.sample(["a/b/x", "a/b/y", "a/x", "a/y", "c/x", "c/y", "x", "y"], 6):
+            target = "/".join(
+                draw.choice(["..", "..", "x", "y", "a", "b", "c", "."]) for _ in range(draw.randint(1, 5))
+            )
+            if leads_inside(place.encode().split(b"/"), target.encode()):
+                (root / place).symlink_to(target)
+                made += 1
+        for link in root.rglob("*"):
+            with contextlib.suppress(RuntimeError, OSError):  # links that lead to each other
+                assert link.resolve(strict=True).is_relative_to(root), (link, os.readlink(link))
+    assert made > 100

@@ -20,17 +20,14 @@ from lace.errors import InvalidText, LaceError
 from lace.folder.memory import Signature
 from lace.folder.syncing import sync_files_of, syncs_all
 from lace.notation.closing import Closing
-from lace.porcelain.openfolder import CREATE, READ, OpenFolder, with_executable, write_all
+from lace.porcelain.openfolder import CREATE, OWN, READ, OpenFolder, is_ours, name_beside, with_executable, write_all
 from lace.records.fileform import FileKind
 
 FilePath = tuple[bytes, ...]
-OWN = b".lace"  # what the folder knows of itself
-_PART = b".lace-"  # a file that is being written begins like this
-_PART_END = b".part"
-
 
 WRITTEN_AT_ONCE = 512  # files under names of ours before the first takes its own
 SYNCED_TOGETHER = 16  # from here on one sync of the file system costs less than one for each file
+NOT_KEPT = "neither a file nor a link nor a folder"
 SAME_NAME = "this file system takes its name for that of another file here"
 
 
@@ -53,6 +50,9 @@ class DiskScan(NamedTuple):
     closed: dict[FilePath, str]  # files and folders that cannot be kept or read, with the reason
 
 
+NoteFound = Callable[[FilePath, Found], None]
+
+
 class FileWrite(NamedTuple):
     """A file to put at a path that looks as expected."""
 
@@ -69,6 +69,7 @@ class Disk(Protocol):
     @property
     def keeps_executable(self) -> bool: ...
     def scan(self, ignored: Callable[[FilePath, bool], bool]) -> DiskScan: ...
+    def walk(self, ignored: Callable[[FilePath, bool], bool], note: NoteFound) -> dict[FilePath, str]: ...
     def opened(self, path: FilePath) -> AbstractContextManager[StableFile]: ...
     def read(self, path: FilePath, expected: Found) -> bytes: ...
     def link_target(self, path: FilePath) -> bytes: ...
@@ -149,12 +150,24 @@ class RealDisk(Closing):
 
     def scan(self, ignored: Callable[[FilePath, bool], bool]) -> DiskScan:
         """Everything below the folder but what is ignored."""
-        self._below.leave()
-        scan = DiskScan({}, {})
-        self._scan(os.fsencode(self.root), (), scan, ignored)
-        return scan
+        found: dict[FilePath, Found] = {}
+        return DiskScan(found, self.walk(ignored, found.__setitem__))
 
-    def _scan(self, place: bytes, above: FilePath, scan: DiskScan, ignored: Callable[[FilePath, bool], bool]) -> bool:
+    def walk(self, ignored: Callable[[FilePath, bool], bool], note: NoteFound) -> dict[FilePath, str]:
+        """Note all that `scan` finds, one after the other; where it could not look."""
+        self._below.leave()
+        closed: dict[FilePath, str] = {}
+        self._walk(os.fsencode(self.root), (), closed, ignored, note)
+        return closed
+
+    def _walk(
+        self,
+        place: bytes,
+        above: FilePath,
+        closed: dict[FilePath, str],
+        ignored: Callable[[FilePath, bool], bool],
+        note: NoteFound,
+    ) -> bool:
         """Whether something is in this folder."""
         try:
             with os.scandir(place) as entries:
@@ -162,7 +175,7 @@ class RealDisk(Closing):
         except FileNotFoundError:
             return False
         except OSError as error:
-            scan.closed[above] = error.strerror or str(error)
+            closed[above] = error.strerror or str(error)
             return True
         is_full = False
         for entry in listed:
@@ -177,20 +190,19 @@ class RealDisk(Closing):
                 is_full = True
             elif is_folder:
                 is_full = True
-                if not self._scan(entry.path, path, scan, ignored):
-                    scan.found[path] = Found(FileKind.FOLDER, False, _NO_LOOK)
+                if not self._walk(entry.path, path, closed, ignored, note):
+                    note(path, Found(FileKind.FOLDER, False, _NO_LOOK))
             else:
                 is_full = True
-                with suppress(FileNotFoundError):
-                    self._note(path, entry.stat(follow_symlinks=False), scan)
+                try:
+                    found = _found(entry.stat(follow_symlinks=False))
+                except FileNotFoundError:
+                    continue
+                if found is None:
+                    closed[path] = NOT_KEPT
+                else:
+                    note(path, found)
         return is_full
-
-    def _note(self, path: FilePath, there: os.stat_result, scan: DiskScan) -> None:
-        found = _found(there)
-        if found is None:
-            scan.closed[path] = "neither a file nor a link nor a folder"
-        else:
-            scan.found[path] = found
 
     def look(self, path: FilePath) -> Found | None:
         """What is at a path now."""
@@ -241,9 +253,14 @@ class RealDisk(Closing):
         found = self.look(path)
         if found == expected:
             return
-        if expected is None and path[-1] not in map(os.fsencode, os.listdir(self._parent(path))):
-            raise InvalidText(SAME_NAME, rule="file-name-folds")  # 082-NAME-08
+        if expected is None:
+            self._require_own_name(path)
         raise ChangedMeanwhile("the file changed meanwhile")
+
+    def _require_own_name(self, path: FilePath) -> None:
+        """What is at a path is there under this very name, not under one that the file system takes for the same."""
+        if path[-1] not in map(os.fsencode, os.listdir(self._parent(path))):
+            raise InvalidText(SAME_NAME, rule="file-name-folds")  # 082-NAME-08
 
     def write_each(self, writes: Iterable[FileWrite]) -> Iterator[Found | Exception]:
         """Put files at their paths; for each in turn how it looks then, or why it is not there.
@@ -261,7 +278,7 @@ class RealDisk(Closing):
 
     def _write_beside(self, write: FileWrite, number: int, *, sync: bool) -> bytes | Exception:
         """Write a file under a name of ours in the folder it belongs to; that name."""
-        beside = _PART + b"%d-%d" % (os.getpid(), number) + _PART_END
+        beside = name_beside(number)
         try:
             parent = self._parent(write.path, make=True)
             mode = 0o777 if write.executable else 0o666
@@ -329,7 +346,7 @@ class RealDisk(Closing):
         if expected is None:
             os.symlink(target, path[-1], dir_fd=parent)
         else:
-            beside = _PART + b"%d" % os.getpid() + _PART_END
+            beside = name_beside(0)
             os.symlink(target, beside, dir_fd=parent)
             os.rename(beside, path[-1], src_dir_fd=parent, dst_dir_fd=parent)
         return self._now(path)
@@ -337,6 +354,7 @@ class RealDisk(Closing):
     def make_folder(self, path: FilePath) -> Found:
         """Make an empty folder; one that is there stays."""
         self._below.parent(path)
+        self._require_own_name(path)
         return Found(FileKind.FOLDER, False, _NO_LOOK)
 
     def remove(self, path: FilePath, expected: Found) -> None:
@@ -373,11 +391,6 @@ class RealDisk(Closing):
 
 
 _NO_LOOK = Signature(0, 0, 0, 0)
-
-
-def is_ours(path: FilePath) -> bool:
-    """Whether a path is ours to write and nobody's file."""
-    return path[0] == OWN or (path[-1].startswith(_PART) and path[-1].endswith(_PART_END))
 
 
 def _found(there: os.stat_result) -> Found | None:

@@ -7,12 +7,12 @@ one path is told and stops no other; what puts many files at risk stops the roun
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 
 from lace.errors import InvalidInput, InvalidText, LaceError, NotFound
-from lace.folder.disk import ChangedMeanwhile, Disk, FilePath, FileWrite, Found, StableFile
+from lace.folder.disk import NOT_KEPT, ChangedMeanwhile, Disk, FilePath, FileWrite, Found, StableFile
 from lace.folder.lacetree import FolderPlace, LaceTree, blob_id
 from lace.folder.memory import Memory, Signature
 from lace.folder.merging import common_base, merged
@@ -26,7 +26,7 @@ from lace.porcelain.bulkreading import RECORDS_AT_ONCE, ReadContent, contents
 from lace.porcelain.content import Content
 from lace.porcelain.cutting import cut_content
 from lace.porcelain.lace import Lace
-from lace.porcelain.openfolder import in_the_way
+from lace.porcelain.openfolder import NAME_OF_OURS, in_the_way, is_ours
 from lace.porcelain.putting import PutBatch, PutVerbs, put_files
 from lace.porcelain.smallfiles import LARGEST as SMALL_BYTES
 from lace.porcelain.smallfiles import SmallFile
@@ -49,6 +49,7 @@ _WHY_BARRED = "the policy lets only others write here, so this stays on this dis
 _WHY_UNSIGNED = "the policy counts nothing here that nobody signed, so this stays here alone; --sign names a key"
 Ignored = Callable[[FilePath, bool], bool]
 _UNREAD = "?"  # the content of a new file that nobody has read yet
+_LASTING = frozenset({"file-link", "file-name"})  # rules about what no folder can keep
 _OLD_ENOUGH_NS = 2 * SECOND_NS  # file systems may keep times by two seconds: a file that is newer is read again
 
 
@@ -87,6 +88,7 @@ class Trouble:
     name: str
     why: str
     is_passing: bool = False  # it will be tried again and may well work then
+    is_lasting: bool = False  # no folder can keep it, so it is enough to say so once
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +149,15 @@ class Folder:
         self._closed: dict[str, str] = {}
         self._looked_ns = 0  # when this round began, by the clock of the disk
 
-    def rounds(self, *, go_on: bool = False, at_most: int = 8) -> RoundReport:
-        """Rounds until nothing is left to do; what they did together, and what the last one left to people."""
+    def rounds(self, *, go_on: bool = False, at_most: int = 8, expects_news: bool = False) -> RoundReport:
+        """Rounds until nothing is left to do; what they did together, and what the last one left to people.
+
+        Without news it first looks whether anything changed at all, which takes less time and memory than a round.
+        """
         total = RoundReport()
+        if not expects_news and self._is_at_rest_still():
+            total.contested = _beside(self.memory.contested())
+            return total
         for _ in range(at_most):
             report = self.round(go_on=go_on)
             total.done.update(report.done)
@@ -158,6 +166,25 @@ class Folder:
             if report.is_at_rest or report.stopped or not report.done.total() or self._has_settled(report):
                 break
         return total
+
+    def _is_at_rest_still(self) -> bool:
+        """Whether lace and folder look as they did when nothing was left to do."""
+        if not (self.memory.moment and self.disk.is_there() and self._may_rest()):
+            return False
+        left = len(self.memory.agreed)
+
+        def compare(path: FilePath, found: Found) -> None:
+            nonlocal left
+            executable = found.executable if self.disk.keeps_executable else None
+            if not self.memory.is_as(name_of(path), found.kind, executable, found.looked):
+                raise ChangedMeanwhile("the folder is not as it was")
+            left -= 1
+
+        try:
+            closed = self.disk.walk(self._ignored, compare)
+        except LaceError:
+            return False
+        return not closed and not left
 
     def _has_settled(self, report: RoundReport) -> bool:
         """Whether what was seen on disk is all in the lace after a round that wrote nothing, and nothing else came."""
@@ -200,7 +227,7 @@ class Folder:
             report.stopped = stopped
             return report
         self._take_steps(steps, report)
-        report.contested = _contested(self.tree.shown)
+        report.contested = _beside((name, one.beside) for name, one in self.tree.shown.items() if one.beside)
         self._note_rest(report, is_at_rest=report.is_at_rest)
         return report
 
@@ -214,14 +241,14 @@ class Folder:
         for path, why in scan.closed.items():
             name = name_of(path) if path else ""
             self._closed[name] = why
-            report.troubles.append(Trouble(name, why))
+            report.troubles.append(Trouble(name, why, is_lasting=why == NOT_KEPT))
         for path, found in scan.found.items():
             name = name_of(path)
             try:
                 item = self._item(name, path, found)
             except (OSError, LaceError) as error:
-                self._closed[name] = why = _told(error)
-                report.troubles.append(Trouble(name, why, isinstance(error, ChangedMeanwhile)))
+                self._closed[name] = _told(error)
+                report.troubles.append(_trouble(name, error))
                 continue
             self._found[name] = found
             items[name] = item
@@ -232,7 +259,7 @@ class Folder:
         if found.kind is FileKind.FOLDER:
             return Item("", FileKind.FOLDER)
         last = self.memory.agreed.get(name)
-        if last is not None and self.memory.looked.get(name) == found.looked and last.item.kind is found.kind:
+        if last is not None and self.memory.looked(name) == found.looked and last.item.kind is found.kind:
             return Item(last.item.content, found.kind, self._is_executable(name, found))
         if found.kind is FileKind.LINK:
             target = self.disk.link_target(path)
@@ -254,30 +281,40 @@ class Folder:
         known = self.memory.agreed.get(name) or self.tree.shown.get(name)
         return known is not None and known.item.executable
 
-    def _visible(self, tree: dict[str, ShownItem], report: RoundReport | None) -> dict[str, ShownItem]:
+    def _visible(self, tree: Mapping[str, ShownItem], report: RoundReport | None) -> dict[str, ShownItem]:
         """A tree without what is ignored, has no path, or could not be looked at."""
         found = {}
+        above: dict[FilePath, bool] = {}  # whether a folder is ignored, or one that it is in
         for name, shown in tree.items():
             if self._closed and (name in self._closed or any(_is_below(name, closed) for closed in self._closed)):
+                continue
+            here = self._items.get(name)
+            if here is not None and here.kind is shown.item.kind:
+                found[name] = shown  # the scan met it, so the name has a path that nobody ignores
                 continue
             try:
                 path = path_of(name)
             except InvalidText as error:
                 if report is not None:
-                    report.troubles.append(Trouble(name, str(error)))
+                    report.troubles.append(_trouble(name, error))
                 continue
-            if path[0] == b".lace":
+            if is_ours(path):
                 if report is not None:
-                    report.troubles.append(Trouble(name, "this name belongs to the folder itself"))
+                    report.troubles.append(Trouble(name, NAME_OF_OURS, is_lasting=True))
                 continue
-            if not self._is_ignored(path, shown):
+            if not (
+                self._is_below_ignored(path[:-1], above) or self._ignored(path, shown.item.kind is FileKind.FOLDER)
+            ):
                 found[name] = shown
         return found
 
-    def _is_ignored(self, path: FilePath, shown: ShownItem) -> bool:
-        if self._ignored(path, shown.item.kind is FileKind.FOLDER):
-            return True
-        return any(self._ignored(path[:depth], True) for depth in range(1, len(path)))
+    def _is_below_ignored(self, folder: FilePath, known: dict[FilePath, bool]) -> bool:
+        """Whether a folder is ignored, or one that it is in; each is asked about once."""
+        if not folder:
+            return False
+        if folder not in known:
+            known[folder] = self._is_below_ignored(folder[:-1], known) or self._ignored(folder, True)
+        return known[folder]
 
     # What is too much to do unasked
 
@@ -300,7 +337,7 @@ class Folder:
 
     def _may_rest(self) -> bool:
         """Whether nothing has changed in the lace since nothing was left to do, so that it need not be read."""
-        return self.tree.rest_at(self.memory.folder, self.memory.moment, self.memory.agreed)
+        return self.tree.rest_at(self.memory.folder, self.memory.moment)
 
     def _at_risk(self, steps: Sequence[FolderStep], files: int) -> Stopped | None:
         for do, question, where in (
@@ -377,7 +414,7 @@ class Folder:
                 if self._bring(step):
                     self._count(step, report)
             except (OSError, LaceError) as error:
-                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                report.troubles.append(_trouble(step.name, error))
             if step.do is Do.BLOCKED:
                 report.troubles.append(Trouble(step.name, "a file and a folder have the same name; rename one of them"))
         for start in range(0, len(files), RECORDS_AT_ONCE):
@@ -400,7 +437,7 @@ class Folder:
         for result in self.disk.write_each(self._file_writes(steps, begun, report)):
             step = begun.popleft()
             if isinstance(result, Exception):
-                report.troubles.append(Trouble(step.name, _told(result), isinstance(result, ChangedMeanwhile)))
+                report.troubles.append(_trouble(step.name, result))
                 continue
             self._agree(step.name, step.shown, result)
             self._count(step, report)
@@ -413,7 +450,7 @@ class Folder:
             try:
                 write = self._file_write(step, read)
             except (OSError, LaceError) as error:
-                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                report.troubles.append(_trouble(step.name, error))
                 continue
             begun.append(step)
             yield write
@@ -517,7 +554,7 @@ class Folder:
                     item, version = self._take(batch, step, found, tai)
                     kept.append((step, ShownItem(item, (version,)), found))
                 except (OSError, LaceError) as error:
-                    report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                    report.troubles.append(_trouble(step.name, error))
         for step, shown, found_then in kept:
             self._agree(step.name, shown, found_then)
             if shown is not None:
@@ -543,7 +580,7 @@ class Folder:
                 data = self.disk.read(path_of(step.name), found)
                 tai = self._time_after(step.bases) if step.bases else now
             except (OSError, LaceError) as error:
-                report.troubles.append(Trouble(step.name, _told(error), isinstance(error, ChangedMeanwhile)))
+                report.troubles.append(_trouble(step.name, error))
                 continue
             said = Attributes(FileKind.FILE, self._items[step.name].executable, found.looked.mtime_ns)
             headers = (*base_headers(step.bases), *said.headers())
@@ -640,11 +677,11 @@ class Folder:
             return None  # a part of it is not here yet
 
 
-def _contested(shown: dict[str, ShownItem]) -> dict[str, list[str]]:
+def _beside(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """By contested file the names of those beside it."""
     found: dict[str, list[str]] = {}
-    for name, one in shown.items():
-        if one.beside:
-            found.setdefault(one.beside, []).append(name)
+    for name, of in names:
+        found.setdefault(of, []).append(name)
     return found
 
 
@@ -675,6 +712,11 @@ def _pieces(file: StableFile) -> Iterator[bytes]:
 
 def _is_below(name: str, closed: str) -> bool:
     return not closed or name.startswith(f"{closed}/")
+
+
+def _trouble(name: str, error: Exception) -> Trouble:
+    is_lasting = isinstance(error, InvalidInput) and error.rule in _LASTING
+    return Trouble(name, _told(error), isinstance(error, ChangedMeanwhile), is_lasting)
 
 
 def _told(error: Exception) -> str:

@@ -72,12 +72,31 @@ class LaceTree:
         self._lace = lace
         self._reads_content = reads_content
         self._place = place
-        self._known = {shown.versions[0]: shown.item for shown in agreed.values()}
+        self._agreed = agreed
+        self._known: dict[str, Item] | None = None
         self._stored: dict[str, str] = {}  # the names of the versions that this folder stored since it looked here
         self._cursor: StoreCursor | None = None
         self._shown_at: dict[str, tuple[str, ...]] = {}  # by name the names of what it shows, itself and those beside
-        self.shown: dict[str, ShownItem] = {}
+        self._shown: dict[str, ShownItem] = {}
+        self._rests = False  # at what was agreed, which was not taken over yet
         self.contested: dict[str, list[KnownVersion]] = {}  # all versions of the files that have several heads
+
+    @property
+    def shown(self) -> dict[str, ShownItem]:
+        """What the lace shows, by name."""
+        if self._rests:
+            self._rests = False
+            for name, shown in self._agreed.items():
+                self._shown[name] = shown
+                of = shown.beside or name
+                self._shown_at[of] = (*self._shown_at.get(of, ()), name)
+        return self._shown
+
+    def _items(self) -> dict[str, Item]:
+        """What is known of versions without reading them: those that both sides agreed on, and those stored here."""
+        if self._known is None:
+            self._known = {shown.versions[0]: shown.item for shown in self._agreed.values()}
+        return self._known
 
     def refresh(self) -> bool:
         """Read what is new; whether something was."""
@@ -103,7 +122,8 @@ class LaceTree:
 
     def _show_all(self, groups: Sequence[list[Entry]], policy: TipPolicy) -> None:
         """Show the versions of some coordinates, each with its own, and read together what is not known of them."""
-        wanted = [entry.hash for found in groups for entry in found if entry.hash not in self._known or len(found) > 1]
+        known = self._items()
+        wanted = [entry.hash for found in groups for entry in found if entry.hash not in known or len(found) > 1]
         records = loaded(self._lace.store, wanted, self._lace.limits)
         for found in groups:
             self._show(found[0].name, found, policy, records)
@@ -128,22 +148,19 @@ class LaceTree:
         """Whether a mark was left at what was read last."""
         return self._cursor is not None and moment.rpartition("/")[0] == _moment(self._cursor, "").rpartition("/")[0]
 
-    def rest_at(self, folder: str, moment: str, agreed: Mapping[str, ShownItem]) -> bool:
+    def rest_at(self, folder: str, moment: str) -> bool:
         """Take what was agreed for what the lace shows, if nothing was left to do at a mark and nothing came since."""
         cursor = self._lace.store.cursor()
         drawn = self._lace.store.get_setting(MARKS, folder)
         if drawn is None or moment != _moment(cursor, drawn.decode()):
             return False
-        self._cursor = cursor
-        for name, shown in agreed.items():
-            self.shown[name] = shown
-            of = shown.beside or name
-            self._shown_at[of] = (*self._shown_at.get(of, ()), name)
+        if self._cursor is None:
+            self._cursor, self._rests = cursor, True
         return True
 
     def stored(self, name: str, shown: ShownItem) -> None:
         """Know a version that this folder stores, so that it need not be read again."""
-        self._known[shown.versions[0]] = shown.item
+        self._items()[shown.versions[0]] = shown.item
         self._stored[shown.versions[0]] = self._place.full(name)
 
     def _new_names(self, since: StoreCursor) -> set[str] | None:
@@ -168,9 +185,15 @@ class LaceTree:
         name = self._place.relative(full)
         if name is None:
             return
-        counting = [entry for entry in reversed(entries) if policy.admits(entry)]
-        admitted = list(_within_reach(list(_unless_named_as_withdrawn(counting, policy)), policy))
-        alone = self._known.get(admitted[0].hash) if len(admitted) == 1 else None
+        admitted = [entry for entry in reversed(entries) if policy.admits(entry)]
+        if len(admitted) > 1 or (admitted and admitted[0].withdraws):
+            admitted = list(_within_reach(list(_unless_named_as_withdrawn(admitted, policy)), policy))
+        alone = self._items().get(admitted[0].hash) if len(admitted) == 1 else None
+        if alone is not None and name not in self._shown_at and name not in self.shown:
+            self.shown[name] = ShownItem(alone, (admitted[0].hash,))
+            self._shown_at[name] = (name,)
+            self.contested.pop(name, None)
+            return
         if alone is not None:
             versions = [KnownVersion(admitted[0].hash, admitted[0].tai, admitted[0].signer, None, alone)]
         else:
@@ -196,7 +219,7 @@ class LaceTree:
         return KnownVersion(entry.hash, entry.tai, entry.signer, bases_of(headers), meaning)
 
     def _item(self, record: ValidRecord) -> Item:
-        known = self._known.get(record.hash)
+        known = self._items().get(record.hash)
         return known if known is not None else item_of(self._lace, record, reads_content=self._reads_content)
 
 

@@ -2,22 +2,28 @@
 
 Rule: only ever appended to, a line for each observation; a line that was cut short counts as not written. What is lost
 with it is only knowledge: a later look finds out again what is equal, and what is not equal is kept twice.
+
+A folder may have a million files, so what is known of one is kept as it is written, and read when somebody asks.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from lace.errors import StoreError
 from lace.folder.trees import Item, ShownItem
 from lace.notation.closing import Closing
 from lace.notation.digest import digest
 from lace.records.fileform import FileKind
 
 _HEAD = "lace-folder 1"
+_GONE = b"-"
+_LOOKED = 5  # fields of a line before those that say how a file looked
 _SLACK = 1_000  # lines that no longer count before the file is written again
 
 
@@ -30,13 +36,33 @@ class Signature(NamedTuple):
     inode: int
 
 
+class AgreedTree(Mapping[str, ShownItem]):
+    """What both sides agreed on, by name; each is read from its line when it is asked for."""
+
+    def __init__(self, lines: Mapping[str, bytes]) -> None:
+        self._lines = lines
+
+    def __getitem__(self, name: str) -> ShownItem:
+        content, kind, executable, versions, beside, *_ = self._lines[name].decode().split("\t")
+        return ShownItem(Item(content, FileKind(kind), executable == "x"), tuple(versions.split(" ")), beside)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._lines
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
 class Memory(Closing):
     """The agreed tree of one folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.agreed: dict[str, ShownItem] = {}
-        self.looked: dict[str, Signature] = {}
+        self._known: dict[str, bytes] = {}  # by name, its line without name and check
+        self.agreed = AgreedTree(self._known)
         self.moment = ""  # of the lace, when both were at rest
         self._lines = 0
         good = self._load()
@@ -44,7 +70,7 @@ class Memory(Closing):
         self._file.truncate(good)
         if not good:
             self._append(_HEAD)
-        elif self._lines > 2 * len(self.agreed) + _SLACK:
+        elif self._lines > 2 * len(self._known) + _SLACK:
             self._rewrite()
 
     @property
@@ -65,43 +91,58 @@ class Memory(Closing):
                 if not line.endswith(b"\n") or check != b"%08x" % crc32(text):
                     break
                 if good or text != _HEAD.encode():
-                    self._note(text.decode())
+                    self._note(text)
                 good += len(line)
                 self._lines += 1
         return good
 
-    def _note(self, text: str) -> None:
-        name, *rest = text.split("\t")
+    def _note(self, text: bytes) -> None:
+        name, _, said = text.partition(b"\t")
         if not name:
-            self.moment = rest[0]
+            self.moment = said.decode()
             return
         self.moment = ""  # what was agreed on later was not yet so at that moment
-        if len(rest) == 1:
-            self.agreed.pop(name, None)
-            self.looked.pop(name, None)
+        if said == _GONE:
+            self._known.pop(name.decode(), None)
         else:
-            content, kind, executable, versions, beside, *looked = rest
-            self.agreed[name] = ShownItem(
-                Item(content, FileKind(kind), executable == "x"), tuple(versions.split(" ")), beside
-            )
-            if looked:
-                self.looked[name] = Signature(*map(int, looked))
-            else:
-                self.looked.pop(name, None)
+            self._known[name.decode()] = said
 
     def agree(self, name: str, shown: ShownItem | None, looked: Signature | None) -> None:
         """Note what both sides are now; None: the path is gone on both."""
         self.moment = ""
         if shown is None:
-            self.agreed.pop(name, None)
-            self.looked.pop(name, None)
+            self._known.pop(name, None)
         else:
-            self.agreed[name] = shown
-            if looked is None:
-                self.looked.pop(name, None)
-            else:
-                self.looked[name] = looked
+            item = shown.item
+            mode, versions = "x" if item.executable else "", " ".join(shown.versions)
+            parts = (item.content, item.kind, mode, versions, shown.beside, *map(str, looked or ()))
+            self._known[name] = "\t".join(parts).encode()
         self._append(self._line(name))
+
+    def looked(self, name: str) -> Signature | None:
+        """How the disk looked when both sides agreed; None if that does not say what is in the file."""
+        found = self._known[name].split(b"\t")[_LOOKED:] if name in self._known else []
+        return Signature(*map(int, found)) if found else None
+
+    def is_as(self, name: str, kind: FileKind, executable: bool | None, looked: Signature) -> bool:
+        """Whether what is on disk is what both sides agreed on, by its looks; `executable` if the disk can tell."""
+        known = self._known.get(name)
+        if known is None:
+            return False
+        _, agreed_kind, mode, rest = known.split(b"\t", 3)
+        if agreed_kind.decode() != kind:
+            return False
+        if kind is FileKind.FOLDER:
+            return True
+        is_same_mode = executable is None or (mode == b"x") == executable
+        return is_same_mode and rest.endswith(b"\t%d\t%d\t%d\t%d" % looked)
+
+    def contested(self) -> Iterator[tuple[str, str]]:
+        """The names of files that show another version of a file beside it, each with the name of that one."""
+        for name, known in self._known.items():
+            beside = known.split(b"\t", 5)[4]
+            if beside:
+                yield name, beside.decode()
 
     def at_rest(self, moment: str) -> None:
         """Note that nothing is left to do at a moment of the lace; empty while something is."""
@@ -110,20 +151,27 @@ class Memory(Closing):
             self._append(f"\t{moment}")
 
     def _line(self, name: str) -> str:
-        shown = self.agreed.get(name)
-        if shown is None:
-            return f"{name}\t-"
-        item, looked = shown.item, self.looked.get(name, ())
-        parts = (name, item.content, item.kind, "x" if item.executable else "", " ".join(shown.versions), shown.beside)
-        return "\t".join([*parts, *map(str, looked)])
+        return f"{name}\t{self._known.get(name, _GONE).decode()}"
 
     def _append(self, text: str) -> None:
-        self._file.write(_checked(text))
+        with self._errors():
+            self._file.write(_checked(text))
         self._lines += 1
 
     def flush(self) -> None:
         """Hand everything to the system, so that it outlives this process."""
-        self._file.flush()
+        with self._errors():
+            self._file.flush()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            message = (
+                f"{self.path}: {error.strerror}; the files are as they should be, and the next run compares them again"
+            )
+            raise StoreError(message) from None
 
     def _rewrite(self) -> None:
         beside = self.path.with_suffix(".new")
@@ -137,7 +185,7 @@ class Memory(Closing):
 
     def _all_lines(self) -> Iterator[str]:
         yield _HEAD
-        yield from map(self._line, self.agreed)
+        yield from map(self._line, self._known)
         yield f"\t{self.moment}"
 
     def forget(self, names: Mapping[str, object]) -> None:
@@ -147,10 +195,15 @@ class Memory(Closing):
 
     def close(self) -> None:
         """Keep what was noted; a second time does nothing."""
-        if not self._file.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+        if self._file.closed:
+            return
+        try:
+            with self._errors():
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        finally:
+            with suppress(OSError):  # it would write once more what could not be written
+                self._file.close()
 
 
 def _checked(text: str) -> str:

@@ -25,7 +25,7 @@ KEPT_S = 0.2  # that the kernel believes what it was told of a file
 
 def mount(files: OnDemand, folder: Path, tell: Tell, *, name: str) -> None:
     """Show files in a folder until it is unmounted, or the process is told to end."""
-    fuse = _fuse()
+    fuse = binding()
     try:
         fuse.FUSE(
             _Operations(files, tell), str(folder), foreground=True, ro=True, nosuid=True, nodev=True,
@@ -43,11 +43,10 @@ def _threads(fuse: Any) -> dict[str, int]:
     return {"max_threads": THREADS} if (fuse.fuse_version_major, fuse.fuse_version_minor) >= (3, 12) else {}
 
 
-def _fuse() -> Any:
+def binding() -> Any:
+    """The module that binds libfuse; an error that says what to install without it."""
     try:
         import mfusepy
-    except ImportError:
-        raise InvalidInput('mounting needs mfusepy: pip install "lace-protocol[mount]"', rule="mount") from None
     except OSError as error:
         raise InvalidInput(f"mounting needs libfuse (Debian: apt install fuse3): {error}", rule="mount") from None
     return mfusepy

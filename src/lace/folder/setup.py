@@ -9,22 +9,24 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from lace.errors import InvalidInput, NotFound, StoreError
-from lace.folder.disk import OWN, RealDisk
+from lace.folder.disk import RealDisk
 from lace.folder.engine import Folder, FolderLimits
 from lace.folder.ignoring import IGNORE_FILE, ignoring
 from lace.folder.lacetree import FolderPlace
 from lace.folder.memory import Memory
 from lace.porcelain.lace import Lace
+from lace.porcelain.openfolder import OWN
 from lace.records.coordinate import parse_prefix
 from lace.values import dataclass
 
 SETTINGS = "folder.json"
 LACE = "folder.lace"
+TOLD = "told.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,19 @@ def write_settings(root: Path, settings: FolderSettings) -> None:
     beside = own / f"{SETTINGS}.new"
     beside.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
     beside.replace(own / SETTINGS)
+
+
+def told_before(root: Path) -> set[str]:
+    """The names of what no folder can keep, as people were told before."""
+    try:
+        return set(json.loads((root / os.fsdecode(OWN) / TOLD).read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return set()
+
+
+def note_told(root: Path, names: Collection[str]) -> None:
+    """Remember what people were told, so that they need not be told again; it is only a convenience."""
+    (root / os.fsdecode(OWN) / TOLD).write_text(json.dumps(sorted(names)) + "\n", encoding="utf-8")
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lace.folder.disk import OWN, is_ours
 from lace.porcelain.lace import Lace
+from lace.porcelain.openfolder import OWN, is_ours
 
 SETTLE_MS = 20  # files written together come as one piece of news
 WITHOUT_WATCHER_S = 5.0
@@ -25,6 +25,7 @@ class News:
     def __init__(self) -> None:
         self._event = threading.Event()
         self.stopped = threading.Event()
+        self.is_told = False  # whether the last wait ended because something may have changed
         self.trouble = ""  # why the folder cannot be watched
 
     def tell(self) -> None:
@@ -38,7 +39,7 @@ class News:
 
     def wait(self, seconds: float) -> bool:
         """Wait for news, at most so long; False once it was stopped."""
-        self._event.wait(min(seconds, WITHOUT_WATCHER_S) if self.trouble else seconds)
+        self.is_told = self._event.wait(min(seconds, WITHOUT_WATCHER_S) if self.trouble else seconds)
         self._event.clear()
         return not self.stopped.is_set()
 

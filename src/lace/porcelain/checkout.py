@@ -24,7 +24,17 @@ from lace.notation.identifiers import RecordHash
 from lace.porcelain.bulkreading import RECORDS_AT_ONCE, ReadContent, contents
 from lace.porcelain.content import CHUNK_FOLDER, is_same_content
 from lace.porcelain.listing import covered_entries
-from lace.porcelain.openfolder import CREATE, READ, OpenFolder, in_the_way, with_executable, write_all
+from lace.porcelain.openfolder import (
+    CREATE,
+    NAME_OF_OURS,
+    READ,
+    OpenFolder,
+    in_the_way,
+    is_ours,
+    name_beside,
+    with_executable,
+    write_all,
+)
 from lace.porcelain.putting import FileState
 from lace.records.coordinate import Prefix, parse_prefix
 from lace.records.fileform import Attributes, FileKind, leads_inside, path_of, read_attributes
@@ -139,6 +149,8 @@ class _Writing:
         try:
             parts = path_of(name)
             where = os.fsdecode(b"/".join(parts))
+            if is_ours(parts):  # what `lace sync` believes of a folder is not for others to write
+                raise InvalidText(NAME_OF_OURS, rule="file-name")
             state, why = self._bring(tip, versions, parts, read)
         except LaceError as error:
             state, why = FileState.REFUSED, str(error)
@@ -210,7 +222,7 @@ class _Writing:
         pieces: Iterable[memoryview] | None,
     ) -> None:  # fmt: skip
         """Write beside, then rename: the path never holds half a file."""
-        beside = f".lace-{os.getpid()}-{tip.id}.part"
+        beside = name_beside(tip.id)
         descriptor = os.open(beside, CREATE, 0o777 if said.executable else 0o666, dir_fd=parent)
         try:
             try:
@@ -231,6 +243,6 @@ class _Writing:
             raise
 
 
-def _remove(name: str, parent: int) -> None:
+def _remove(name: bytes, parent: int) -> None:
     with suppress(OSError):
         os.unlink(name, dir_fd=parent)

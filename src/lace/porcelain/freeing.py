@@ -7,9 +7,10 @@ somebody wants it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
+from lace.errors import InvalidInput
 from lace.facts.predicates import RECORD_LINK
 from lace.notation.identifiers import RecordHash
 from lace.records.manifest import CHUNK_LINK
@@ -56,6 +57,24 @@ def freeable(
     return Freeable(tuple(going), size, len(lost), len(here) - len(free), len(free) - len(going))
 
 
-def free(lace: Lace, found: Freeable) -> int:
-    """Remove what may go; how many parts went. The bytes leave the file with `lace compact`."""
-    return lace.store.delete(*found.parts) if found.parts else 0
+def free(lace: Lace, found: Freeable, ask: Callable[[], Sequence[Collection[str]]]) -> int:
+    """Remove what may go; how many parts went. The bytes leave the file with `lace compact`.
+
+    One part goes first, and every peer is asked again. A peer that lacks it now serves this very lace, so what it says
+    that it has is nowhere else: the part comes back, and nothing is freed.
+    """
+    if not found.parts:
+        return 0
+    probe = found.parts[0]
+    stored = lace.store.get(probe)
+    is_elsewhere = False
+    lace.store.delete(probe)
+    try:
+        is_elsewhere = all(probe in one for one in ask())
+    finally:
+        if not is_elsewhere and stored is not None:
+            lace.put_stored(stored)
+    if not is_elsewhere:
+        message = "a peer that was asked holds this very lace: freeing would remove the only copy"
+        raise InvalidInput(message, rule="free-itself", found=probe)
+    return lace.store.delete(*found.parts[1:]) + 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +19,25 @@ from lace.notation.closing import Closing
 DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | os.O_CLOEXEC
+OWN = b".lace"  # at the top of a folder: what it knows of itself
+_BESIDE = re.compile(rb"\.lace-[0-9]+(-[0-9]+)?\.part")  # a file that is being written
+NAME_OF_OURS = "this name belongs to the folder itself"
+
+
+def is_ours(path: Sequence[bytes]) -> bool:
+    """Whether a path is ours to write and nobody's file.
+
+    >>> is_ours([b".lace", b"x"]), is_ours([b"a", name_beside(7)])
+    (True, True)
+    >>> is_ours([b"a", b".lace"]), is_ours([b".lace-my.part"])
+    (False, False)
+    """
+    return path[0] == OWN or _BESIDE.fullmatch(path[-1]) is not None
+
+
+def name_beside(number: int) -> bytes:
+    """The name that a file has until all of it is written."""
+    return b".lace-%d-%d.part" % (os.getpid(), number)
 
 
 class OpenFolder(Closing):

@@ -28,6 +28,7 @@ from lace.notation.identifiers import RecordHash, Verifier
 from lace.notation.stopping import Interrupt, between_steps, never, until
 from lace.porcelain.content import Content, CountedContent, Cut, Heading, Progress, Sign, opened_content, write_content
 from lace.porcelain.misuse import When, text_of, time_of
+from lace.porcelain.openfolder import is_ours
 from lace.porcelain.smallfiles import FileRecords, SmallFile, records_of
 from lace.records.fileform import Attributes, FileKind, leads_inside, name_of, read_attributes
 from lace.records.keys import Signer, SigningKey, seal, verify
@@ -317,6 +318,8 @@ def put_tree(folder: Path, name: str, batch: Batch, add: Add) -> Iterator[TreeRe
     """Queue each file and give its result once its records are durable."""
     queued: list[TreeResult] = []
     for path in paths_below(folder):
+        if is_ours(tuple(map(os.fsencode, path.relative_to(folder).parts))):
+            continue  # what `lace sync` knows of the folder, and its lace, are not files of the folder
         queued.append(_put_file(folder, path, name, add))
         if len(queued) >= RESULTS_HELD:  # unchanged files fill no batch
             batch.flush()

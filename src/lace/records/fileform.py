@@ -101,6 +101,11 @@ def name_of(path: Sequence[bytes]) -> str:
     >>> name_of([b"notes", b"a{b}.txt"]), name_of([b"caf\\xe9"])
     ('notes/a^7Bb^7D.txt', 'caf^E9')
     """
+    whole = b"/".join(path)
+    if len(whole) <= MAX_SEGMENT_BYTES and whole.isascii() and whole.count(b"/") == len(path) - 1:
+        text = whole.decode()
+        if ".." not in text and _FORBIDDEN.search(text) is None and _PLAIN_NAME.fullmatch(text):
+            return text
     return "/".join(map(_escaped_part, path))
 
 
@@ -176,15 +181,20 @@ def _bytes_of(text: str) -> bytes:
 
 
 def leads_inside(path: Sequence[bytes], target: bytes) -> bool:
-    """Whether a link at a path leads nowhere outside its folder, by its text alone (082-LINK-02)."""
+    """Whether a link at a path leads nowhere outside its folder, by its text alone (082-LINK-02).
+
+    `..` counts up from the folder that the link is in, which is a real one. After a name it would count up from where
+    that name leads, and the name may be another link.
+    """
     if not target or target.startswith(b"/") or b"\0" in target:
         return False
     depth = len(path) - 1
+    is_below = False
     for step in target.split(b"/"):
         if step == b"..":
             depth -= 1
+            if is_below or depth < 0:
+                return False
         elif step not in (b"", b"."):
-            depth += 1
-        if depth < 0:
-            return False
+            is_below = True
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,10 +14,7 @@ from lace.cli.options.peerchoices import PeerType
 from lace.cli.options.remotes import dialled
 from lace.cli.output.output import json_option, print_json, say
 from lace.cli.output.words import count_of, human_size
-
-if TYPE_CHECKING:
-    from lace.notation.identifiers import RecordHash
-    from lace.porcelain.lace import Lace
+from lace.errors import InvalidInput
 
 
 @click.command("free")
@@ -40,9 +37,10 @@ def command(
     """Remove content that a peer has too; its files stay in sight.
 
     PLACE is //group//app or what is below a name, //group//app//photos. Every PEER is asked now; only what each of them
-    says that it has goes, and only content in parts, which is what is longer than a record holds by itself. Versions
-    stay, so `lace mount` shows the same files and fetches their content when they are opened. An exchange that selects
-    whole content brings it back. The bytes leave the file with `lace compact`.
+    says that it has goes, and only content in parts, which is what is longer than a record holds by itself. A peer that
+    turns out to be PATH itself stops it. Versions stay, so `lace mount` shows the same files and fetches their content
+    when they are opened. An exchange that selects whole content brings it back. The bytes leave the file with
+    `lace compact`.
     """
     from lace.folder.setup import parse_place
     from lace.porcelain.freeing import free, freeable
@@ -50,11 +48,14 @@ def command(
 
     at = parse_place(place)
     with opened(path, write=apply) as lace:
-        held = [_held(lace, source, links) for source in sources]
+
+        def ask() -> list[Collection[str]]:
+            return [_held(path, source, links) for source in sources]
+
         kept = kept_by(lace, keep.read_text(encoding="utf-8"), str(keep)) if keep is not None else set[str]()
-        found = freeable(lace, (at.group, at.app, f"{at.name}/" if at.name else ""), held, kept)
+        found = freeable(lace, (at.group, at.app, f"{at.name}/" if at.name else ""), ask(), kept)
         if apply:
-            free(lace, found)
+            free(lace, found, ask)
     if as_json:
         print_json(
             {"parts": len(found.parts), "bytes": found.bytes, "versions": found.versions, "kept": found.kept,
@@ -73,12 +74,15 @@ def command(
         say("`lace compact` shortens the file" if apply else "nothing was removed: --apply does it", err=True)
 
 
-def _held(lace: Lace, source: Any, links: dict[str, Any]) -> Collection[str]:
+def _held(path: Path, source: Any, links: dict[str, Any]) -> Collection[str]:
     """The parts that a peer has."""
     place = getattr(source, "place", source)
     if isinstance(place, Path):
+        if place.exists() and place.samefile(path):
+            message = f"{place} is the lace to free, so it holds nothing in its place"
+            raise InvalidInput(message, rule="free-itself", found=str(place))
         with opened(place) as other:
-            return _present(other, [record for _, record in lace.store.records_since() if record.type == "B"])
+            return {record for _, record in other.store.records_since() if record.type == "B"}
     from lace.cli.exchange.preview import ask
     from lace.policy.select import select_all
     from lace.runtime.local.preview import Preview
@@ -88,10 +92,3 @@ def _held(lace: Lace, source: Any, links: dict[str, Any]) -> Collection[str]:
     preview = Preview()
     ask(MemoryStore(), address, make_terms(select_all(), (), is_open=False), choices, preview)
     return {claim.hash for claim in preview.offered}
-
-
-def _present(lace: Lace, parts: list[RecordHash]) -> set[str]:
-    found: set[str] = set()
-    for start in range(0, len(parts), 4096):
-        found.update(map(str, lace.store.present(parts[start : start + 4096])))
-    return found

@@ -12,7 +12,7 @@ from lace.cli.options.arguments import lace_argument, opened
 from lace.cli.options.links import link_options
 from lace.cli.options.peerchoices import PeerType
 from lace.cli.output.output import print_warning, say
-from lace.errors import InvalidInput
+from lace.errors import InvalidInput, naming_extras
 
 
 @click.command("mount")
@@ -28,11 +28,13 @@ def command(path: Path, directory: Path, address: Any, at: str | None, quiet: bo
     With a PEER (an address, a remote, or another lace on this machine) everything that the peer has at PLACE is shown,
     with its size and time, while its content stays there; opening a file fetches what is not here. What was fetched
     stays in the lace; `lace free` gives the space back. `ls -s` and `du` show what is here. It ends with Ctrl-C,
-    SIGTERM or `fusermount3 -u DIR`. Needs libfuse (Debian: apt install fuse3) and mfusepy.
+    SIGTERM or `fusermount3 -u DIR`. Needs libfuse (Debian: apt install fuse3) and the extra `mount`.
     """
-    from lace.folder.mounting import mount
+    from lace.folder.mounting import binding, mount
     from lace.folder.ondemand import OnDemand
 
+    with naming_extras():
+        binding()  # before anything is asked of a peer
     if path.resolve().is_relative_to(directory.resolve()):
         raise InvalidInput(f"{path} lies in {directory}, which the mounted files would hide", rule="mount-place")
     with ExitStack() as stack:

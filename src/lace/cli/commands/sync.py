@@ -22,7 +22,7 @@ from lace.cli.output.output import json_option, print_json, print_warning, say
 from lace.cli.output.words import count_of
 
 if TYPE_CHECKING:
-    from lace.folder.engine import Folder, RoundReport
+    from lace.folder.engine import Folder, RoundReport, Trouble
     from lace.folder.setup import FolderSettings
     from lace.porcelain.lace import Lace
 
@@ -65,6 +65,7 @@ def _note_named_lace(ctx: click.Context, _: click.Parameter, path: str | None) -
     help="Sign versions with this key of the ring, by name or verifier.",
 )
 @click.option("--once", is_flag=True, help="Bring both up to date and end; otherwise keep them so until stopped.")
+@click.option("--on-demand", is_flag=True, help="Only show the files, and fetch one when it is opened; needs --lace.")
 @click.option("--yes", is_flag=True, help="Go on where the last run stopped with a question.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what needs a person.")
 @link_options
@@ -76,6 +77,7 @@ def command(
     at: str | None,
     sign: str | None,
     once: bool,
+    on_demand: bool,
     yes: bool,
     quiet: bool,
     as_json: bool,
@@ -88,8 +90,12 @@ def command(
     machine. If the lace has a policy, the policy says what is exchanged; else it is what is under that place. If two
     people change one file, both versions are kept: the older one appears beside it, under a name with
     the word conflict; remove it to settle the conflict. Patterns in DIR/.laceignore say what to leave alone. Nothing is
-    ever removed that the lace does not hold.
+    ever removed that the lace does not hold. With --on-demand DIR takes no space and cannot be written to: see
+    `lace mount`.
     """
+    if on_demand:
+        _show(directory, address, lace_path, at, links, quiet=quiet, is_other=once or yes or as_json or bool(sign))
+        return ExitCode.OK
     from lace.folder.setup import opened_folder
     from lace.porcelain.lace import open_lace
 
@@ -99,7 +105,7 @@ def command(
         open_lace(path, create=not path.exists(), keys=user_ring()) as lace,
         opened_folder(directory, settings, lace) as folder,
     ):
-        teller = Teller(quiet=quiet, as_json=as_json)
+        teller = Teller(directory, quiet=quiet, as_json=as_json)
         if not (quiet or as_json or folder.disk.keeps_executable):
             say(f"{directory} cannot keep which files may be executed; the lace does", err=True)
         exchange = _exchange(lace, settings, address, links)
@@ -113,6 +119,39 @@ def command(
             teller.tell_sum(report)
             return teller.exit_code(report) or ended
         return _follow(folder, lace, directory, settings, address, links, teller, go_on=yes)
+
+
+def _show(
+    directory: Path,
+    address: Any,
+    lace_path: str | None,
+    at: str | None,
+    links: dict[str, Any],
+    *,
+    quiet: bool,
+    is_other: bool,
+) -> None:
+    """Show the files of a lace that lies elsewhere, for what is mounted on a folder hides what is in it."""
+    from lace.cli.commands.mount import command as mount
+    from lace.cli.options.arguments import lace_path as checked
+    from lace.folder.setup import read_settings
+    from lace.porcelain.lace import open_lace
+
+    if is_other:
+        raise click.UsageError("--on-demand goes with --lace, --at, --quiet and the options of the connection only")
+    if lace_path is None:
+        raise click.UsageError("--on-demand needs a lace outside DIR: name it with --lace")
+    if read_settings(directory) is not None:
+        raise click.UsageError(
+            f"{directory} has files of its own, which would be hidden: show the lace in another folder"
+        )
+    path = checked(lace_path)
+    directory.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        open_lace(path, create=True, keys=user_ring()).close()
+    click.get_current_context().invoke(
+        mount, path=path, directory=directory, address=address, at=at, quiet=quiet, **links
+    )
 
 
 def _settings(directory: Path, lace_path: str | None, at: str | None, sign: str | None) -> FolderSettings:
@@ -147,9 +186,16 @@ def _joined(first: RoundReport, second: RoundReport) -> RoundReport:
 
 
 class Teller:
-    """Prints what rounds did: what needs a person always, the rest unless it is to be quiet."""
+    """Prints what rounds did: what needs a person always, the rest unless it is to be quiet.
 
-    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+    What no folder can keep is told once, not in every run: nobody can do anything about it here.
+    """
+
+    def __init__(self, directory: Path, *, quiet: bool, as_json: bool) -> None:
+        from lace.folder.setup import told_before
+
+        self._directory = directory
+        self._known = told_before(directory)
         self._quiet = quiet
         self._as_json = as_json
         self._told: tuple[object, ...] = ()
@@ -167,6 +213,7 @@ class Teller:
         if open_matters != self._told or self._as_json:
             self._told = open_matters
             self._tell_matters(report)
+            self._note_lasting(report)
         sys.stdout.flush()
 
     def _tell_matters(self, report: RoundReport) -> None:
@@ -179,11 +226,22 @@ class Teller:
             return
         if report.stopped is not None:
             print_warning(f"{report.stopped.text} Nothing was done; --yes goes on.")
-        for trouble in report.troubles:
+        for trouble in self._needing_people(report):
             print_warning(f"{trouble.name or 'the folder'}: {trouble.why}")
         for name, beside in sorted(report.contested.items()):
             versions = count_of(len(beside) + 1, "version")
             print_warning(f"{name}: {versions} in conflict; remove what you do not need: {', '.join(sorted(beside))}")
+
+    def _needing_people(self, report: RoundReport) -> list[Trouble]:
+        """Troubles but those that last and were told by an earlier run."""
+        return [one for one in report.troubles if not one.is_lasting or one.name not in self._known]
+
+    def _note_lasting(self, report: RoundReport) -> None:
+        from lace.folder.setup import note_told, told_before
+
+        lasting = {one.name for one in report.troubles if one.is_lasting}
+        if report.stopped is None and lasting != told_before(self._directory):
+            note_told(self._directory, lasting)
 
     def tell_sum(self, report: RoundReport) -> None:
         """Print how much a run did."""
@@ -195,7 +253,8 @@ class Teller:
 
     def exit_code(self, report: RoundReport) -> ExitCode:
         """Whether something needs a person."""
-        return ExitCode.BAD if report.stopped or report.troubles or report.contested else ExitCode.OK
+        is_open = report.stopped or self._needing_people(report) or report.contested
+        return ExitCode.BAD if is_open else ExitCode.OK
 
 
 def _exchange(lace: Lace, settings: FolderSettings, peer: Any, links: dict[str, Any]) -> Callable[[], ExitCode]:
@@ -287,7 +346,7 @@ def _follow(
         is_told = False
         while True:
             exchange()
-            report = folder.rounds(go_on=go_on)
+            report = folder.rounds(go_on=go_on, expects_news=news.is_told)
             exchange()
             teller.tell(report)
             if report.stopped is not None:
