@@ -51,6 +51,9 @@ Titled('b','a title that is much longer than a narrow terminal is wide, as title
 '''
 absent = "Titled('a','x')"
 """
+ALL = "SelectHave(P) :- Have(P).\nSelectAdvertised(P,S) :- Advertised(P,S).\n"
+SOUP = {"group": "club", "app": "recipes", "name": "soup", "text": "Leeks.", "signer": "Ada", "minute": 480}
+SCENE = {"laces": [{"records": [SOUP], "select": ALL}, {"select": ALL}]}
 SCENE_SECONDS = 60  # only a scene that hangs takes so long, however busy the machine is
 
 
@@ -208,6 +211,16 @@ SCENES: dict[str, list[Scene]] = {
         scene("status other.lace", exits=(1,)),
     ],
     "peers": [scene("peers served/far.lace", exits=(1, 3)), scene("peers notes.lace", exits=(1,))],
+    "mount": [scene("mount notes.lace missing", exits=(1, 2)), scene("mount missing.lace folder", exits=(1, 2, 3))],
+    "free": [
+        scene("free notes.lace //u//many --from other.lace", exits=(0, 1)),
+        scene("free notes.lace //u//many --from notes.lace", exits=(1, 2)),
+    ],
+    "simulate": [
+        scene("simulate scene.json"),
+        scene("simulate scene.json --seeds 2"),
+        scene("simulate rules.lace", exits=(1, 2)),
+    ],
     "top": [
         scene("top ../served/peer.lace --once --every 0.2"),
         scene("top ../served/peer.lace --once --every 0.2 --json", is_silent=True),
@@ -317,6 +330,7 @@ def prepare(folder: Path) -> dict[str, str]:
     (folder / "folder" / "b b.txt").write_text("b")
     (folder / "rules.lace").write_text(RULES)
     (folder / "cases.toml").write_text(CASES)
+    (folder / "scene.json").write_text(json.dumps(SCENE))
     (folder / "rules").mkdir()
     rules = "SelectHave(P) :- Field(P,'Title',_,T), Field(P,'Group',_,'u').\n"
     rules += "SelectAdvertised(P,S) :- AdvertisedField(P,S,'Title',_,T), AdvertisedField(P,S,'Group',_,'u').\n"

@@ -8,8 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ import lace
 from lace.errors import StoreDamaged, StoreError
 from lace.limits import StoreLimits
 from lace.store import open_store
+from lace.store.browsing import Browser
 from lace.store.columns.file import openers
 from store.samples import assortment, plex
 
@@ -28,6 +29,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(lace.__path
 KILLED = """
 import os, sys
 from lace.store import open_store
+from lace.store.browsing import Browser
 from store.samples import plex
 store = open_store(sys.argv[1], create=True)
 for number in range(3):
@@ -155,6 +157,7 @@ STRANDED = """
 import sqlite3, sys
 from lace.limits import StoreLimits
 from lace.store import open_store
+from lace.store.browsing import Browser
 from store.samples import plex
 store = open_store(sys.argv[1], create=True, limits=StoreLimits(busy_timeout_ms=20))
 store.put([plex("stranded")])
@@ -252,3 +255,29 @@ def test_a_name_reaches_the_file_as_soon_as_readers_let_it(tmp_path: Path) -> No
                 assert names_in(path) == name
             store.put([plex("fourth")])
             assert len(names_in(path)) == 2
+
+
+IS_LOCKED = """
+import fcntl, sys
+with open(sys.argv[1], "rb+") as index:
+    try:
+        fcntl.lockf(index, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 128)  # how SQLite sees that others are there
+    except BlockingIOError:
+        sys.exit(0)
+sys.exit("nobody has the index of the log: the next program would cut it off under whoever reads it")
+"""
+
+
+@pytest.mark.parametrize("second", [lace.open, Browser], ids=["a lace", "a browser"])
+def test_a_second_handle_of_a_process_does_not_end_the_locks_of_the_first(
+    second: Callable[[Path], AbstractContextManager[object]], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.lace"
+    lace.open(path, create=True).close()
+    for first in (lace.open, Browser):
+        with first(path) as held:
+            assert list(held.list("//") if isinstance(held, lace.Lace) else held.spaces(limit=9)) == []
+            for _ in range(2):
+                with second(path):
+                    pass
+                subprocess.run([sys.executable, "-c", IS_LOCKED, f"{path}-shm"], check=True, timeout=60)

@@ -232,10 +232,11 @@ def _form(opened: OpenedLace, choice: ExposureForm, outcome: Markup, *, is_open:
                title="A hash or a coordinate such as //u//notes//books/reading", **look)  # fmt: skip
     ask = tag("div", tag("span", "May"), who, people, tag("span", "read"), what, tag("span", "?"),
               tag("button", "Ask", class_="primary"), class_="question")  # fmt: skip
-    ours = _editor("ours", "Our rules", choice.ours, f"What this side selects: {_WORDS}.")
-    theirs = _editor("theirs", "Their rules", choice.theirs, f"What the peer selects: {_WORDS}.")
+    usual = ExposureForm.of({}, opened.lace.policy())
+    ours = _editor("ours", "Our rules", choice.ours, usual.ours, f"What this side selects: {_WORDS}.")
+    theirs = _editor("theirs", "Their rules", choice.theirs, usual.theirs, f"What the peer selects: {_WORDS}.")
     hint = "all, selected (what our rules select), none, or rules for AllowQueryRecord(Viewer,P)."
-    expose = _editor("expose", "Exposed to the viewer", choice.expose, hint)
+    expose = _editor("expose", "Exposed to the viewer", choice.expose, usual.expose, hint)
     gate = tag(
         "label",
         tag("input", type="checkbox", name="send_gate", value="on", checked=choice.send_gate, data_live=True),
@@ -249,7 +250,7 @@ def _form(opened: OpenedLace, choice: ExposureForm, outcome: Markup, *, is_open:
     return tag("form", ask, rules, outcome, method="post", action=f"{opened.base}/exposure")
 
 
-def _editor(name: str, label: str, text: str, hint: str) -> Markup:
+def _editor(name: str, label: str, text: str, usual: str, hint: str) -> Markup:
     area = tag(
         "textarea",
         text,
@@ -259,6 +260,7 @@ def _editor(name: str, label: str, text: str, hint: str) -> Markup:
         spellcheck="false",
         autocomplete="off",
         data_live=True,
+        data_usual=text == usual,  # what an address need not say
         aria_describedby=f"{name}-note",
     )
     under = tag("pre", text, class_="editor-under", aria_hidden="true")

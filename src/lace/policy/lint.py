@@ -60,6 +60,7 @@ FIELDS = (TYPE, DATA_LENGTH, GROUP, APP, NAME, TAI, SIGNED_BY, SIGNATURE)
 _SUBJECTS = {HAVE: 0, FIELD: 0, RECORD_LINK: 0, BLOB_HASH: 0, PLEX_HASH: 0, ADVERTISED: 0, ADVERTISED_FIELD: 0}
 _FIELD_NAME = {FIELD: 1, ADVERTISED_FIELD: 2}  # where Name stands; Index and Value follow
 _CLOSE = 0.75
+_MOST_NEAR = 3
 _EXPORTS = {SELECTOR_PROFILE.name: (SELECT_HAVE, SELECT_ADVERTISED), EXPOSURE_PROFILE.name: (ALLOW_QUERY_RECORD,)}
 
 
@@ -134,9 +135,14 @@ def _shape(predicate: Predicate) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """`did you mean …?` with the words spelled most like this one, or nothing."""
-    spelled = {other.lower(): other for other in sorted(words)}
-    close = get_close_matches(word.lower(), list(spelled), n=3, cutoff=_CLOSE)
+    """`did you mean …?` with the words spelled most like this one, or nothing; in short ones letters change places.
+
+    >>> nearest("bbo", ["anna", "bob"])
+    'did you mean bob?'
+    """
+    asked, spelled = word.lower(), {other.lower(): other for other in sorted(words)}
+    close = get_close_matches(asked, list(spelled), n=_MOST_NEAR, cutoff=_CLOSE)
+    close = close or [other for other in spelled if sorted(other) == sorted(asked)][:_MOST_NEAR]
     return f"did you mean {' or '.join(spelled[other] for other in close)}?" if close else ""
 
 

@@ -31,6 +31,7 @@ from lace.datalog.language.syntax import (
 )
 from lace.datalog.language.validate import LOCAL_PROFILE, RAW_PROFILE, Profile, check_program
 from lace.datalog.planning.names import PredicateNames
+from lace.datalog.planning.stratify import reachable
 from lace.datalog.source import FactSource
 from lace.errors import InvalidLacegram
 from lace.facts.predicates import FIELD, HAVE
@@ -240,7 +241,10 @@ def _over_base(
         return answer
     from lace.policy.lint import never_matching  # only here: an answer that is not empty needs none of it
 
-    return replace(answer, doubts=tuple(never_matching(program, LOCAL_PROFILE, {fact.predicate for fact in extra})))
+    read = reachable(program.rules, [atom.predicate])
+    asked = replace(program, rules=tuple(rule for rule in program.rules if rule.head.predicate in read))
+    given = {*predicates_given(base.parts), *(fact.predicate for fact in extra)}
+    return replace(answer, doubts=tuple(never_matching(asked, LOCAL_PROFILE, given)))
 
 
 def profile_of(base: Base) -> Profile:

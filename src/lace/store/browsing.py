@@ -19,7 +19,9 @@ from lace.notation.closing import Closing
 from lace.notation.identifiers import RecordHash
 from lace.store.base import Entry, StoreRecordId
 from lace.store.columns.dictionary.symbols import SymbolTable, keyed_hash
+from lace.store.columns.file import openers
 from lace.store.columns.file.connect import connect, store_errors
+from lace.store.columns.file.storefile import identity_of
 from lace.store.columns.segments.segment import as_codes
 from lace.store.columns.tables import state
 from lace.store.columns.tables.coordinates import CoordinateIndex, Space
@@ -72,7 +74,13 @@ class Browser(Closing):
     def __init__(self, path: str | Path) -> None:
         self.path: Path = Path(path)
         self._lock = Lock()
-        self._connection = connect(self.path, create=False, read_only=True, limits=StoreLimits())
+        log, self._identity = openers.log_beside(self.path), identity_of(str(self.path))
+        openers.note_open(self._identity)
+        try:
+            self._connection = connect(self.path, create=False, read_only=True, limits=StoreLimits(), log=log)
+        except BaseException:
+            openers.note_closed(self._identity)
+            raise
         with store_errors(str(self.path)):
             keys = keyed_hash(state.secret(self._connection))
         self._symbols = SymbolTable(self._connection, keys)
@@ -232,6 +240,8 @@ class Browser(Closing):
         """Release the file."""
         with self._lock:
             self._connection.close()
+            identity, self._identity = self._identity, None
+            openers.note_closed(identity)
 
 
 def _containing(word: str) -> str:

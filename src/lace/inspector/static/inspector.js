@@ -93,7 +93,10 @@ class LiveForm {
 
   // What the form says goes into the address, so that it can be copied, and reloading or going back loses nothing.
   keep(body) {
-    const state = new URLSearchParams(Array.from(body).filter(([name, value]) => value !== "" && !name.startsWith("(")));
+    const usual = new Set(Array.from(this.form.querySelectorAll("textarea[data-usual]"))
+      .filter((area) => area.value === area.defaultValue).map((area) => area.name));
+    const state = new URLSearchParams(Array.from(body)
+      .filter(([name, value]) => value !== "" && !name.startsWith("(") && !usual.has(name)));
     const address = `${this.form.action}?${state}`;
     if (address.length <= ADDRESS_LENGTH) history.replaceState(null, "", address);
   }

@@ -59,6 +59,7 @@ def _said(context: Any, tag: str, seconds: float) -> str:
     done = tasks = read = moved = 0
     for job in tracker.getJobIdsForTag(tag):
         found = tracker.getJobInfo(job)
+        is_running = found.isDefined() and found.get().status().name() == "RUNNING"
         for stage in found.get().stageIds() if found.isDefined() else ():
             about = tracker.getStageInfo(stage)
             if not about.isDefined() or not about.get().submissionTime():
@@ -66,9 +67,10 @@ def _said(context: Any, tag: str, seconds: float) -> str:
             data = store.lastStageAttempt(stage)
             read += data.inputBytes()
             moved += data.shuffleReadBytes()
-            if about.get().numActiveTasks():
-                done += about.get().numCompletedTasks()
-                tasks += about.get().numTasks()
+            completed, planned = about.get().numCompletedTasks(), about.get().numTasks()
+            if is_running and completed < planned:  # which tasks are active Spark learns seconds later
+                done += completed
+                tasks += planned
     if not tasks:
         return ""
     parts = [f"{done:,} of {tasks:,} tasks"]

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from lace.errors import NotFound, StoreDamaged, StoreError, StoreFull
 from lace.limits import StoreLimits
 from lace.store.columns.file import openers
+from lace.store.columns.file.openers import LogSign
 from lace.store.columns.tables import schema
 
 _NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR")  # the second also where the log or its index cannot grow
@@ -64,25 +65,26 @@ class OldSchema(StoreError):
     """The store was made by an earlier version and is read as it is."""
 
 
-def connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -> sqlite3.Connection:
-    """A connection to a store file with the present schema."""
+def connect(
+    path: Path, *, create: bool, read_only: bool, limits: StoreLimits, log: LogSign | None = None
+) -> sqlite3.Connection:
+    """A connection to a store file with the present schema; `log` is what lies beside it, if somebody has looked."""
     if not path.exists() and (read_only or not create):
         raise NotFound(f"{path}: there is no store")
     if path.is_dir():
         raise StoreError(f"{path}: the file is not a lace store (it is a directory)")
     try:
-        return _connect(path, create=create, read_only=read_only, limits=limits)
+        return _connect(path, create, read_only, limits, log or openers.log_beside(path))
     except OldSchema:
         # A lace of an earlier version, opened for reading: somebody who may write has to bring it up to date first.
         if not os.access(path, os.W_OK):
             raise
-        log = openers.log_beside(path)
-        openers.close_unused(_connect(path, create=False, read_only=False, limits=limits), path, log)
-        return _connect(path, create=False, read_only=True, limits=limits)
+        log = log or openers.log_beside(path)
+        openers.close_unused(_connect(path, False, False, limits, log), path, log)
+        return _connect(path, False, True, limits, log)
 
 
-def _connect(path: Path, *, create: bool, read_only: bool, limits: StoreLimits) -> sqlite3.Connection:
-    log = openers.log_beside(path)
+def _connect(path: Path, create: bool, read_only: bool, limits: StoreLimits, log: LogSign) -> sqlite3.Connection:
     with store_errors(str(path)):
         connection = _open(path, read_only, limits)
         try:

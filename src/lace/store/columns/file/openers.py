@@ -27,7 +27,8 @@ from lace.errors import StoreDamaged
 _live: set[str] = set()  # the names of stores that this process has open
 _stranded: dict[tuple[int, int, int], sqlite3.Connection] = {}  # one for each file whose log has to stay
 _stranding = Lock()
-_open_here: Counter[tuple[int, int, int]] = Counter()  # how many stores this process has open of a file
+_open_here: Counter[tuple[int, int, int]] = Counter()  # how many connections this process has to a file
+_looking = Lock()  # held while the index of a log is read, and while a connection is announced
 
 
 class LogSign(Enum):
@@ -48,22 +49,24 @@ class Opener(NamedTuple):
 
 
 def note_open(identity: tuple[int, int] | None) -> None:
-    """A store of this process has a file open (its device and number)."""
+    """This process is about to connect to a file (its device and number), or has made it."""
     if identity is not None:
-        _open_here[(os.getpid(), *identity)] += 1
+        with _looking:
+            _open_here[(os.getpid(), *identity)] += 1
 
 
 def note_closed(identity: tuple[int, int] | None) -> None:
-    """It has it open no longer."""
+    """One connection of this process less."""
     if identity is not None:
         key = (os.getpid(), *identity)
-        _open_here[key] -= 1
-        if _open_here[key] <= 0:
-            del _open_here[key]
+        with _looking:
+            _open_here[key] -= 1
+            if _open_here[key] <= 0:
+                del _open_here[key]
 
 
 def is_open_here(path: Path) -> bool:
-    """Whether a store of this process has a file open."""
+    """Whether this process has a file open."""
     key = _key(path)
     return key is not None and _open_here[key] > 0
 
@@ -74,11 +77,20 @@ def log_path(path: Path) -> Path:
 
 
 def log_beside(path: Path) -> LogSign:
-    """What lies beside a file; asked before the file is opened, which makes a log."""
+    """What lies beside a file; asked before the file is opened, which makes a log.
+
+    A process that closes any descriptor of the index gives up all locks that its connections hold there. The next
+    program to come would cut the index off under them, and the first look into it would end this process. So a file
+    that is open here is not looked at: its log is there.
+    """
     log = log_path(path)
     if _size(log) > 0:
         return LogSign.PRESENT
-    return LogSign.DELETED if _has_unfolded_frames(Path(f"{str(log)[:-4]}-shm")) and _size(log) <= 0 else LogSign.ABSENT
+    with _looking:
+        if is_open_here(path):
+            return LogSign.PRESENT
+        is_deleted = _has_unfolded_frames(Path(f"{str(log)[:-4]}-shm")) and _size(log) <= 0
+    return LogSign.DELETED if is_deleted else LogSign.ABSENT
 
 
 def _size(path: Path) -> int:

@@ -44,14 +44,20 @@ class StoreFile:
         log = openers.log_beside(path)
         openers.require_log(path, log)
         self.reserve: Reserve = Reserve(path, limits)
-        self._identity = _identity(self._place)
-        self.connection: sqlite3.Connection = self.with_reserve(
-            lambda: connect(path, create=create, read_only=read_only, limits=limits)
-        )
+        self._identity = identity_of(self._place)
+        openers.note_open(self._identity)
+        try:
+            self.connection: sqlite3.Connection = self.with_reserve(
+                lambda: connect(path, create=create, read_only=read_only, limits=limits, log=log)
+            )
+        except BaseException:
+            openers.note_closed(self._identity)
+            raise
         self.forget: Callable[[], None] = lambda: None  # drops what is cached of the file
-        now = _identity(self._place)
+        now = identity_of(self._place)
         if self._identity is None and create:  # it was made just now
             self._identity = now
+            openers.note_open(now)
         try:
             with self.errors():
                 if now != self._identity:
@@ -64,10 +70,10 @@ class StoreFile:
                 self.connection.close()
             else:
                 openers.close_unused(self.connection, path, log)
+            openers.note_closed(self._identity)
             raise
         # Also when nobody calls `close`: SQLite ends the log with its connection, and a file without a log that still
         # has our name in it would be taken for a copy.
-        openers.note_open(self._identity)
         own = (self.connection, path, self._identity, self.names, read_only, os.getpid())
         self._release = finalize(self, _release, *own)
 
@@ -128,7 +134,7 @@ class StoreFile:
 
         What is written to a file that was moved or deleted would never be found.
         """
-        if _identity(self._place) != self._identity:
+        if identity_of(self._place) != self._identity:
             raise StoreReplaced(f"{self.path}: the file was moved, deleted or replaced: open it again")
         now = self.connection.execute("SELECT generation FROM state").fetchone()
         if now != (self._generation,):
@@ -179,7 +185,7 @@ class StoreFile:
                 self.reserve.keep()  # if it was given up, or the store has grown
 
 
-def _identity(place: str) -> tuple[int, int] | None:
+def identity_of(place: str) -> tuple[int, int] | None:
     """Which file is at a path; None if there is none."""
     try:
         status = os.stat(place)
