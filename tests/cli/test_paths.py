@@ -50,7 +50,7 @@ def test_every_command_over_a_lace_is_among_them() -> None:
         "export", "stat", "quota",
         "backup", "restore", "compact", "repair", "verify", "index", "inspect", "key", "interlace", "follow", "serve",
         "browse", "why", "store", "view", "remote", "status", "peers", "reload", "name", "doctor", "upgrade", "policy",
-        "invite", "join", "member", "device", "admin", "mount", "free",
+        "invite", "join", "member", "device", "admin", "mount", "free", "top",
     }  # fmt: skip
     assert named == over_a_lace
     assert sum(words == ("backup",) for words, _ in TAKERS) == 2  # its target, too

@@ -153,7 +153,7 @@ def test_a_bad_or_missing_hash_is_refused() -> None:
 
 def test_the_rules_shown_in_the_policy_document_are_accepted() -> None:
     text = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
-    chosen, shown = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    chosen, shown = re.findall(r"```lace\n(.*?)```", text, re.DOTALL)
     assert Module.author(chosen) == select_coordinate("//u//")
     facts = [*record("x1", "u"), *record("x2", "v")]
     assert run(facts, peer=select_all(), expose=[shown]).visible == {"x1"}

@@ -23,7 +23,7 @@ from lace.notation.identifiers import RecordHash
 from lace.policy.lint import never_matching
 from lace.policy.rewrite import body_atoms
 from lace.porcelain.explain import explain
-from lace.porcelain.query import query
+from lace.porcelain.query import answer_to
 from lace.testing.simulator.scene import Scene
 from lace.testing.simulator.stage import SCENE_LIMITS, Stage
 from lace_playground.presets import presets
@@ -108,7 +108,7 @@ def _goals(program: Program) -> list[tuple[str, list[str]]]:
 
 def _table(world: World, text: str, goal: tuple[str, list[str]]) -> Data:
     name, columns = goal
-    answer = query(world.facts, text, f"{name}({','.join(columns)})" if columns else name, limits=SCENE_LIMITS)
+    answer = answer_to(world.facts, text, f"{name}({','.join(columns)})" if columns else name, limits=SCENE_LIMITS)
     rows = next(answer.pages(MAX_ROWS), [])
     return {
         "predicate": name,

@@ -110,13 +110,13 @@ def command(
         use_two_cores()
         answer = answer_to(lace, text, goal, name=name, limits=limits)
         _give(answer, form, chosen)
+        is_for_people = not as_json and not len(answer)
+        if is_for_people and answer.names:
+            say("no rows", err=True)
         for doubt in answer.doubts:
             print_warning(str(doubt))
-        if not len(answer) and not as_json:
-            if answer.names:
-                say("no rows", err=True)
-            if not answer.doubts:
-                _tell_what_matches_nothing(lace, name, text, limits)
+        if is_for_people and not answer.doubts:
+            _tell_what_matches_nothing(lace, name, text, limits)
 
 
 def _tell_what_matches_nothing(lace: StoreOnly, name: str, text: str, limits: EngineLimits) -> None:

@@ -65,7 +65,7 @@ class HangUp:
 
     def are_unread_for_long(self, *, holds_records: bool) -> bool:
         """Asked now and then: the same of a link that is not read from, so that nobody sees its peer go."""
-        if holds_records or self._link.storing_bytes or not self._backlog.is_full or not self._is_left_for_long():
+        if not self._backlog.is_full or not self._is_left_for_long() or holds_records or self._link.storing_bytes:
             return False
         self._session.lose(self._time.now_ns)
         return True
