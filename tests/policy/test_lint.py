@@ -304,3 +304,8 @@ def test_what_the_wrappers_and_templates_write_gives_no_doubt() -> None:
     for selector in (select_coordinate("//u//"), select_hash(str(HASH))):
         assert doubts(parse_program(selector.text), SELECTOR_PROFILE) == []
         assert doubts(expose_selected(selector).program, EXPOSURE_PROFILE) == []
+
+
+def test_a_short_word_with_two_letters_changed_round_is_near() -> None:
+    assert nearest("bbo", ["anna", "bob", "carol"]) == "did you mean bob?"
+    assert nearest("zed", ["anna", "bob", "carol"]) == ""
