@@ -20,6 +20,7 @@ from lace.limits import StoreLimits
 from lace.store import open_store
 from lace.store.browsing import Browser
 from lace.store.columns.file import openers
+from lace.store.columns.file.openers import is_store_file
 from store.samples import assortment, plex
 
 IMPATIENT = StoreLimits(busy_timeout_ms=20)
@@ -280,4 +281,5 @@ def test_a_second_handle_of_a_process_does_not_end_the_locks_of_the_first(
             for _ in range(2):
                 with second(path):
                     pass
+                assert is_store_file(path)
                 subprocess.run([sys.executable, "-c", IS_LOCKED, f"{path}-shm"], check=True, timeout=60)

@@ -19,10 +19,10 @@ from lace.people.names import petnames
 from lace.porcelain.lace import Lace, open_lace
 from lace.store.base import Snapshot, StoreCursor
 from lace.store.browsing import Browser
+from lace.store.columns.file.openers import is_store_file
 from lace.values import dataclass
 
 T = TypeVar("T")
-_SQLITE = b"SQLite format 3\0"
 ARCHIVE_MARKS = ("log", "manifest.json", "report.json", "tables")
 
 
@@ -168,13 +168,14 @@ def _open(inspected: Inspected, path: Path) -> None:
         error = StoreError(f"{path}: there is no lace here")
         error.add_note(f"create it with `lace init {path}`")
         raise error
-    with path.open("rb") as file:
-        head = file.read(len(_SQLITE))
-    if head == _SQLITE:
+    if is_store_file(path):
         slug = _slug(path, inspected.laces)
         lace = open_lace(path, read_only=not inspected.write)
         inspected.laces[slug] = _opened(slug, path, lace)
-    elif head[:1] == b"{" or head.startswith(KNOT):
+        return
+    with path.open("rb") as file:
+        head = file.read(len(KNOT))
+    if head[:1] == b"{" or head.startswith(KNOT):
         inspected.captures[_slug(path, inspected.captures)] = path
     else:
         raise StoreError(f"{path}: neither a lace, nor an archive, nor a captured stream")

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULT_LIMITS = EngineLimits()
 MAX_BESIDE = 1000  # files that are searched for the one that was probably meant
-_SQLITE = b"SQLite format 3\0"
 
 
 def expose_option(function: F) -> F:
@@ -209,8 +208,9 @@ def _files_beside(path: Path) -> list[str]:
 
 def is_lace(path: Path) -> bool:
     """Whether a file is a lace, by its first bytes."""
-    with path.open("rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE
+    from lace.store.columns.file.openers import is_store_file  # only here: a command may start without a store
+
+    return is_store_file(path)
 
 
 def read_rules(path: Path) -> str:
@@ -219,11 +219,10 @@ def read_rules(path: Path) -> str:
 
     if path == Path():  # an empty word on the command line
         raise click.UsageError("the name of the rule file is empty")
-    data = path.read_bytes()
-    if data.startswith(_SQLITE):
+    if path.is_file() and is_lace(path):  # what is piped in can be read once
         error = StoreError(f"{path} is a lace, not a rule file")
         error.add_note("name a rule file, a coordinate such as //u//ding//, a hash, or all")
         raise error
     from lace.cli.options.names import resolved
 
-    return resolved(decode_text(data, str(path)), str(path))
+    return resolved(decode_text(path.read_bytes(), str(path)), str(path))

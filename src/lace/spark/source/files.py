@@ -18,6 +18,7 @@ from lace.records.frame import claimed_hash
 from lace.spark.source.places import Place, PlaceStat, RemoteFile, brought_here, placed, remote_files
 from lace.store import StoreRecordId, open_store
 from lace.store.bundle import INDEX_SUFFIX, BundleReader, Frame, RejectedBytes
+from lace.store.columns.file.openers import is_store_file
 from lace.values import dataclass
 
 STORE_SUFFIX = ".lace"
@@ -184,6 +185,8 @@ def _found_splits(reader: BundleReader, piece_bytes: int) -> list[tuple[int, int
 
 
 def _is_store(path: Place) -> bool:
+    if isinstance(path, Path):
+        return is_store_file(path)
     with path.open("rb") as file:
         return file.read(16) == b"SQLite format 3\0"
 

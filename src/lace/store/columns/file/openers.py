@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 from lace.errors import StoreDamaged
 
+_SQLITE = b"SQLite format 3\0"
 _live: set[str] = set()  # the names of stores that this process has open
 _stranded: dict[tuple[int, int, int], sqlite3.Connection] = {}  # one for each file whose log has to stay
 _stranding = Lock()
@@ -69,6 +70,15 @@ def is_open_here(path: Path) -> bool:
     """Whether this process has a file open."""
     key = _key(path)
     return key is not None and _open_here[key] > 0
+
+
+def is_store_file(path: Path) -> bool:
+    """Whether a file is a store, by its first bytes; one that is open here is not read: that would end its locks."""
+    with _looking:
+        if is_open_here(path):
+            return True
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE)) == _SQLITE
 
 
 def log_path(path: Path) -> Path:
