@@ -18,7 +18,6 @@ import lace as api
 from lace.cli.app import app
 from lace.people.kinds import PolicyKind
 from lace.people.root import Root, pin_root, pinned_root
-from lace.people.roster import roster_of
 from lace.people.wording import TemplateWords
 from lace.policy.origin import Viewer
 from lace.porcelain.exchange import interlace
@@ -250,7 +249,7 @@ def test_putting_out_names_what_stands_and_a_wrong_hand_changes_nothing() -> Non
     assert gone is not None
     assert not gone.is_member
     assert (mine, bob.verifier) in set(_standing(club, root))
-    assert roster_of(club.store, root).named("eve")[0].is_member
+    assert roster(club).named("eve")[0].is_member
 
 
 def test_a_name_of_mine_goes_before_one_that_somebody_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,4 +148,4 @@ def test_without_a_remote_nothing_is_called_equal(stage: Path) -> None:
 def test_an_unknown_remote_is_an_error_that_says_what_is_near() -> None:
     done = lace("status", "near.lace", "fra")
     assert done.exit_code == ExitCode.BAD
-    assert "the remotes are far" in done.stderr
+    assert "did you mean far?" in done.stderr

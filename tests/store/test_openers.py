@@ -49,7 +49,8 @@ def names_in(path: Path) -> list[str]:
 
 
 def has_log(path: Path) -> bool:
-    return openers.log_beside(path) is openers.LogSign.PRESENT
+    log = openers.log_path(path)
+    return log.exists() and log.stat().st_size > 0
 
 
 def kill_a_writer(path: Path) -> None:
