@@ -267,7 +267,7 @@ def test_whatever_a_name_is_made_of_comes_out_as_it_went_in(notes: lace.Lace, tm
 def test_what_sync_knows_of_a_folder_neither_goes_in_nor_comes_out(notes: lace.Lace, tmp_path: Path) -> None:
     source = make(tmp_path / "in", {"kept": b"x", ".lace/folder.json": b"{}", "d/.lace-1-2.part": b"half"})
     assert states(notes.put_tree(source, **PLACE)) == {"new": 1}
-    notes.put(b'{"lace": "/home/victim/private.lace"}', **PLACE, name=".lace/folder.json")
+    notes.put(b'{"lace": "/elsewhere/private.lace"}', **PLACE, name=".lace/folder.json")
     found = {result.name: result.state.value for result in notes.checkout(tmp_path / "out", replace=True)}
     assert found == {"kept": "new", ".lace/folder.json": "refused"}
     assert not (tmp_path / "out" / ".lace").exists()

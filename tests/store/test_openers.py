@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -284,3 +284,15 @@ def test_a_second_handle_of_a_process_does_not_end_the_locks_of_the_first(
                     pass
                 assert is_store_file(path)
                 subprocess.run([sys.executable, "-c", IS_LOCKED, f"{path}-shm"], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("opened", [lace.open, Browser], ids=["a lace", "a browser"])
+def test_who_cannot_open_a_file_has_it_open_no_longer(opened: Callable[[Path], object], tmp_path: Path) -> None:
+    path = tmp_path / "a.lace"
+    lace.open(path, create=True).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM state")
+        connection.commit()
+    with pytest.raises(StoreError):
+        opened(path)
+    assert not openers.is_open_here(path)

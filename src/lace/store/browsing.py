@@ -81,8 +81,12 @@ class Browser(Closing):
         except BaseException:
             openers.note_closed(self._identity)
             raise
-        with store_errors(str(self.path)):
-            keys = keyed_hash(state.secret(self._connection))
+        try:
+            with store_errors(str(self.path)):
+                keys = keyed_hash(state.secret(self._connection))
+        except BaseException:
+            self.close()
+            raise
         self._symbols = SymbolTable(self._connection, keys)
         self._index = CoordinateIndex(self._connection, self._symbols)
         self._spaces: tuple[int, list[Space]] = (-1, [])

@@ -18,7 +18,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -29,7 +29,17 @@ _live: set[str] = set()  # the names of stores that this process has open
 _stranded: dict[tuple[int, int, int], sqlite3.Connection] = {}  # one for each file whose log has to stay
 _stranding = Lock()
 _open_here: Counter[tuple[int, int, int]] = Counter()  # how many connections this process has to a file
-_looking = Lock()  # held while the index of a log is read, and while a connection is announced
+_looking = RLock()  # held while the index of a log is read, and while a connection is announced: also by a finalizer
+
+
+def _unlocked_in_child() -> None:
+    """A thread that looked when the process was forked is not in the child, and would hold the lock for ever."""
+    global _looking
+    _looking = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlocked_in_child)
 
 
 class LogSign(Enum):

@@ -204,8 +204,10 @@ def _release(
 ) -> None:
     if os.getpid() != pid:  # a child of the process that opened it: the file is not the child's to close
         return
-    openers.note_closed(identity)
-    if read_only:  # such a connection cannot delete the log
-        connection.close()
-    else:
-        openers.release(connection, path, names)
+    try:
+        if read_only:  # such a connection cannot delete the log
+            connection.close()
+        else:
+            openers.release(connection, path, names)
+    finally:
+        openers.note_closed(identity)  # not before: until it is closed it has locks
